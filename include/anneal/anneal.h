@@ -1,0 +1,10 @@
+// Everything a program needs.
+#pragma once
+
+#include <anneal/dim.h>
+#include <anneal/dtype.h>
+#include <anneal/error.h>
+#include <anneal/functional.h>
+#include <anneal/grad.h>
+#include <anneal/random.h>
+#include <anneal/tensor.h>

@@ -1,0 +1,32 @@
+// Derivatives. Both modes are tables of rules over the graph (src/transform); what they give is
+// graph again, so gradients of gradients work to any order.
+#pragma once
+
+#include <anneal/tensor.h>
+
+#include <functional>
+
+namespace anneal {
+
+struct GradOptions {
+  Tensor seed;                // gradient of the result; ones for a scalar when left out
+  bool allow_unused = false;  // zeros instead of an error for what the loss does not depend on
+};
+
+// Reverse mode: the gradient of `loss` with respect to each of `inputs`, which may be any tensors.
+std::vector<Tensor> grad(const Operand& loss, const std::vector<Tensor>& inputs,
+                         const GradOptions& options = {});
+
+// Forward mode: how `outputs` change when each input moves along its tangent.
+std::vector<Tensor> jvp(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                        const std::vector<Tensor>& tangents, Location where = Location::current());
+
+// x, for which gradients are taken to be zero.
+Tensor stop_gradient(const Operand& x);
+
+// `value`, whose gradient with respect to `inputs` is what `backward` makes of the gradient of
+// `value`: one tensor an input. What computed `value` is not differentiated in reverse mode.
+using Backward = std::function<std::vector<Tensor>(const Tensor& gradient)>;
+Tensor custom_gradient(const Operand& value, const std::vector<Tensor>& inputs, Backward backward);
+
+}  // namespace anneal

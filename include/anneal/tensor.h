@@ -1,0 +1,333 @@
+// Tensor: a lazy value. Operations build a graph; nothing is computed until a value is read or
+// realised. Every public call remembers the line it was written on.
+#pragma once
+
+#include <anneal/dim.h>
+#include <anneal/dtype.h>
+#include <anneal/error.h>
+#include <anneal/root.h>
+
+#include <concepts>
+#include <cstddef>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace anneal {
+
+class Tensor;
+class Operand;
+
+// The C++ type's dtype: float is f32, int32_t is i32, bool is bool.
+template <typename T>
+constexpr DType dtype_of();
+
+// What a symbolic program is run with: numbers for its Variables, contents for its inputs.
+struct Bindings {
+  std::vector<std::pair<Variable, int64_t>> sizes;
+  std::vector<std::pair<Tensor, Tensor>> inputs;
+};
+
+using Location = std::source_location;  // of the call, in the user's file
+
+class Tensor : public detail::Root {
+ public:
+  Tensor() = default;  // empty: a place to assign to
+  explicit Tensor(const Node* node) : Root(node) {}
+
+  bool defined() const { return node() != nullptr; }
+  DType dtype() const;
+  Sizes shape() const;
+  size_t rank() const;
+  Dim dim(int64_t axis, Location where = Location::current()) const;
+  Dim size() const;  // how many elements
+  std::string name() const;  // of an input or parameter, else empty
+
+  // Computes the value and keeps it. Further use reads it instead of computing it again.
+  const Tensor& realize(const Bindings& bindings = {}, Location where = Location::current()) const;
+
+  // The elements in row-major order, converted to T as a cast would.
+  template <typename T = float>
+  std::vector<T> to_vector(const Bindings& bindings = {}, Location where = Location::current()) const;
+  // The only element of a tensor of size one.
+  template <typename T = double>
+  T item(const Bindings& bindings = {}, Location where = Location::current()) const;
+
+  // Stores `value` in this parameter when the result is realised. Reads of the same step see what
+  // was there before. This tensor must be a parameter or realised.
+  Tensor assign(const Tensor& value, Location where = Location::current()) const;
+
+  // The most used operations, to chain. The rest are functions, below and in <anneal/functional.h>.
+  Tensor cast(DType dtype, Location where = Location::current()) const;
+  Tensor reshape(const Sizes& sizes, Location where = Location::current()) const;
+  Tensor permute(const std::vector<int64_t>& axes, Location where = Location::current()) const;
+  Tensor transpose(int64_t a = -2, int64_t b = -1, Location where = Location::current()) const;
+  Tensor expand(const Sizes& sizes, Location where = Location::current()) const;
+  Tensor flatten(int64_t begin = 0, int64_t end = -1, Location where = Location::current()) const;
+  Tensor squeeze(const Axes& axes = {}, Location where = Location::current()) const;
+  Tensor unsqueeze(int64_t axis, Location where = Location::current()) const;
+  Tensor sum(const Axes& axes = {}, bool keep_axes = false, Location where = Location::current()) const;
+  Tensor mean(const Axes& axes = {}, bool keep_axes = false, Location where = Location::current()) const;
+  Tensor max(const Axes& axes = {}, bool keep_axes = false, Location where = Location::current()) const;
+  Tensor min(const Axes& axes = {}, bool keep_axes = false, Location where = Location::current()) const;
+
+  // The i-th slice along the first axis. (An Operand, to know the line.)
+  Tensor operator[](const Operand& i) const;
+
+ private:
+  std::vector<std::byte> read(DType as, const Bindings& bindings, Location where) const;
+};
+
+// An argument of a public function: a tensor or a number, and the line of the call. Numbers take the
+// dtype of the tensor they meet, unless it could not hold them (0.5 with integers gives f32).
+class Operand {
+ public:
+  Operand(const Tensor& tensor, Location where = Location::current());  // NOLINT
+  template <typename T>
+    requires std::is_arithmetic_v<T>
+  Operand(T number, Location where = Location::current())  // NOLINT(google-explicit-constructor)
+      : kind_(std::same_as<T, bool>         ? Kind::Bool
+              : std::floating_point<T>      ? Kind::Float
+                                            : Kind::Int),
+        real_(static_cast<double>(number)),
+        integer_(std::floating_point<T> ? 0 : static_cast<int64_t>(number)),
+        where_(where) {}
+
+  enum class Kind { Tensor, Bool, Int, Float };
+  Kind kind() const { return kind_; }
+  const Tensor& tensor() const { return *tensor_; }
+  double real() const { return real_; }
+  int64_t integer() const { return integer_; }
+  const Location& where() const { return where_; }
+
+ private:
+  Kind kind_;
+  const Tensor* tensor_ = nullptr;  // outlives the call: operands are arguments, never kept
+  double real_ = 0;
+  int64_t integer_ = 0;
+  Location where_;
+};
+
+// ---- Making tensors
+
+Tensor zeros(const Sizes& sizes, DType dtype = DType::F32, Location where = Location::current());
+Tensor ones(const Sizes& sizes, DType dtype = DType::F32, Location where = Location::current());
+Tensor full(const Sizes& sizes, double value, DType dtype = DType::F32, Location where = Location::current());
+Tensor zeros_like(const Operand& x);
+Tensor ones_like(const Operand& x);
+Tensor full_like(const Operand& x, double value);
+Tensor arange(const Dim& stop, DType dtype = DType::I32, Location where = Location::current());
+Tensor arange(double start, double stop, double step, DType dtype = DType::F32,
+              Location where = Location::current());
+Tensor eye(const Dim& rows, const std::optional<Dim>& columns = {}, DType dtype = DType::F32,
+           Location where = Location::current());
+// A symbolic size as a scalar tensor.
+Tensor from_dim(const Dim& dim, DType dtype = DType::I64, Location where = Location::current());
+// A named place whose contents are given when the program runs (Bindings::inputs).
+Tensor input(std::string_view name, const Sizes& sizes, DType dtype = DType::F32,
+             Location where = Location::current());
+// A named buffer that starts as `initial`, and that assign() can change.
+Tensor parameter(std::string_view name, const Operand& initial);
+
+Tensor from_bytes(std::span<const std::byte> bytes, const Sizes& sizes, DType dtype,
+                  Location where = Location::current());
+
+template <typename T>
+Tensor from_data(std::span<const T> values, const Sizes& sizes, Location where = Location::current()) {
+  return from_bytes(std::as_bytes(values), sizes, dtype_of<T>(), where);
+}
+template <typename T>
+Tensor from_data(const std::vector<T>& values, const Sizes& sizes, Location where = Location::current()) {
+  return from_data(std::span<const T>(values), sizes, where);
+}
+// tensor({1.0f, 2.0f}) has one axis; tensor({1, 2, 3, 4}, {2, 2}) has two.
+template <typename T>
+Tensor tensor(std::initializer_list<T> values, Location where = Location::current()) {
+  return from_data(std::span<const T>(values.begin(), values.size()),
+                   {static_cast<int64_t>(values.size())}, where);
+}
+template <typename T>
+Tensor tensor(std::initializer_list<T> values, const Sizes& sizes, Location where = Location::current()) {
+  return from_data(std::span<const T>(values.begin(), values.size()), sizes, where);
+}
+
+// Values of several tensors in one go, with every Variable bound.
+std::vector<Tensor> evaluate(const std::vector<Tensor>& tensors, const Bindings& bindings = {},
+                             Location where = Location::current());
+
+// ---- Elementwise. Shapes broadcast as in NumPy; dtypes promote (docs/tensor.md has the table).
+
+Tensor operator+(const Operand& a, const Operand& b);
+Tensor operator-(const Operand& a, const Operand& b);
+Tensor operator*(const Operand& a, const Operand& b);
+Tensor operator/(const Operand& a, const Operand& b);  // true division: integers become floats
+Tensor operator%(const Operand& a, const Operand& b);  // the remainder with the sign of b
+Tensor operator-(const Operand& a);
+Tensor operator&(const Operand& a, const Operand& b);
+Tensor operator|(const Operand& a, const Operand& b);
+Tensor operator^(const Operand& a, const Operand& b);
+Tensor operator~(const Operand& a);
+Tensor operator!(const Operand& a);
+Tensor operator<<(const Operand& a, const Operand& b);
+Tensor operator>>(const Operand& a, const Operand& b);
+Tensor operator<(const Operand& a, const Operand& b);
+Tensor operator<=(const Operand& a, const Operand& b);
+Tensor operator>(const Operand& a, const Operand& b);
+Tensor operator>=(const Operand& a, const Operand& b);
+Tensor operator==(const Operand& a, const Operand& b);
+Tensor operator!=(const Operand& a, const Operand& b);
+
+Tensor floor_divide(const Operand& a, const Operand& b);
+Tensor pow(const Operand& a, const Operand& b);
+Tensor maximum(const Operand& a, const Operand& b);
+Tensor minimum(const Operand& a, const Operand& b);
+Tensor clamp(const Operand& x, double low, double high);
+Tensor where(const Operand& condition, const Operand& a, const Operand& b);
+
+Tensor abs(const Operand& x);
+Tensor sign(const Operand& x);
+Tensor exp(const Operand& x);
+Tensor exp2(const Operand& x);
+Tensor log(const Operand& x);
+Tensor log2(const Operand& x);
+Tensor sin(const Operand& x);
+Tensor cos(const Operand& x);
+Tensor tan(const Operand& x);
+Tensor tanh(const Operand& x);
+Tensor erf(const Operand& x);
+Tensor sqrt(const Operand& x);
+Tensor rsqrt(const Operand& x);
+Tensor reciprocal(const Operand& x);
+Tensor square(const Operand& x);
+Tensor floor(const Operand& x);
+Tensor ceil(const Operand& x);
+Tensor trunc(const Operand& x);
+Tensor round(const Operand& x);  // halves to even
+Tensor is_nan(const Operand& x);
+Tensor is_inf(const Operand& x);
+Tensor is_finite(const Operand& x);
+Tensor cast(const Operand& x, DType dtype);
+Tensor bitcast(const Operand& x, DType dtype);
+Tensor contiguous(const Operand& x);
+
+// ---- Reductions
+
+Tensor sum(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
+Tensor prod(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
+Tensor max(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
+Tensor min(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
+Tensor mean(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
+// Divided by n - correction: 1 gives the sample variance, 0 the population's.
+Tensor var(const Operand& x, const Axes& axes = {}, bool keep_axes = false, int64_t correction = 1);
+Tensor stddev(const Operand& x, const Axes& axes = {}, bool keep_axes = false, int64_t correction = 1);
+Tensor any(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
+Tensor all(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
+Tensor argmax(const Operand& x, int64_t axis = -1, bool keep_axis = false);  // the first one; i32
+Tensor argmin(const Operand& x, int64_t axis = -1, bool keep_axis = false);
+Tensor logsumexp(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
+Tensor cumsum(const Operand& x, int64_t axis = -1);
+Tensor cumprod(const Operand& x, int64_t axis = -1);
+struct Sorted {
+  Tensor values, indices;  // indices are i32
+};
+Sorted sort(const Operand& x, int64_t axis = -1, bool descending = false);  // stable
+Sorted topk(const Operand& x, int64_t k, int64_t axis = -1, bool largest = true);
+
+// ---- Movement: never a copy
+
+enum class PadMode { Constant, Reflect, Replicate, Circular };
+struct Padding {
+  Dim before = 0, after = 0;
+};
+// Of one axis: from begin up to end by step. Negative numbers count from the end; a negative step
+// reads backwards, as in Python.
+struct Slice {
+  std::optional<Dim> begin, end;
+  int64_t step = 1;
+};
+
+Tensor reshape(const Operand& x, const Sizes& sizes);  // one size may be -1
+Tensor permute(const Operand& x, const std::vector<int64_t>& axes);
+Tensor transpose(const Operand& x, int64_t a = -2, int64_t b = -1);
+Tensor expand(const Operand& x, const Sizes& sizes);  // -1 keeps a size; new axes go in front
+Tensor pad(const Operand& x, const std::vector<Padding>& padding, PadMode mode = PadMode::Constant,
+           double value = 0);
+Tensor slice(const Operand& x, const std::vector<Slice>& slices);
+Tensor flip(const Operand& x, const Axes& axes = {});
+Tensor squeeze(const Operand& x, const Axes& axes = {});
+Tensor unsqueeze(const Operand& x, int64_t axis);
+Tensor flatten(const Operand& x, int64_t begin = 0, int64_t end = -1);
+std::vector<Tensor> split(const Operand& x, const Sizes& sizes, int64_t axis = 0);
+std::vector<Tensor> chunk(const Operand& x, int64_t count, int64_t axis = 0);
+Tensor concat(const std::vector<Tensor>& tensors, int64_t axis = 0, Location where = Location::current());
+Tensor stack(const std::vector<Tensor>& tensors, int64_t axis = 0, Location where = Location::current());
+Tensor repeat(const Operand& x, int64_t count, int64_t axis);          // each element in turn
+Tensor tile(const Operand& x, const std::vector<int64_t>& counts);     // the whole in turn
+Tensor roll(const Operand& x, int64_t shift, int64_t axis);
+Tensor tril(const Operand& x, int64_t diagonal = 0);
+Tensor triu(const Operand& x, int64_t diagonal = 0);
+Tensor diagonal(const Operand& x, int64_t offset = 0);  // of the last two axes
+
+// ---- Indexing. An index outside the axis reads 0 and writes nothing.
+
+// result[.., i, ..] = x[.., index[.., i, ..], ..]; index broadcasts against x beside the axis.
+Tensor take_along_axis(const Operand& x, const Operand& index, int64_t axis);
+// The same with sizes that must fit, as PyTorch's gather.
+Tensor gather(const Operand& x, int64_t axis, const Operand& index);
+// Rows of x: index of any shape takes the place of the axis.
+Tensor index_select(const Operand& x, const Operand& index, int64_t axis = 0);
+Tensor scatter(const Operand& x, int64_t axis, const Operand& index, const Operand& values);
+Tensor scatter_add(const Operand& x, int64_t axis, const Operand& index, const Operand& values);
+Tensor one_hot(const Operand& index, const Dim& classes, DType dtype = DType::F32);
+Tensor masked_fill(const Operand& x, const Operand& mask, const Operand& value);
+
+// ---- Products
+
+Tensor matmul(const Operand& a, const Operand& b);
+Tensor dot(const Operand& a, const Operand& b);
+Tensor outer(const Operand& a, const Operand& b);
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& tensors,
+              Location where = Location::current());
+
+// ---- Inline parts
+
+template <typename T>
+constexpr DType dtype_of() {
+  if constexpr (std::same_as<T, bool>) return DType::Bool;
+  else if constexpr (std::same_as<T, float>) return DType::F32;
+  else if constexpr (std::same_as<T, double>) return DType::F64;
+  else if constexpr (std::unsigned_integral<T>)
+    return sizeof(T) == 1 ? DType::U8 : sizeof(T) == 2 ? DType::U16 : sizeof(T) == 4 ? DType::U32 : DType::U64;
+  else {
+    static_assert(std::signed_integral<T>, "no dtype holds this type");
+    return sizeof(T) == 1 ? DType::I8 : sizeof(T) == 2 ? DType::I16 : sizeof(T) == 4 ? DType::I32 : DType::I64;
+  }
+}
+
+template <typename T>
+std::vector<T> Tensor::to_vector(const Bindings& bindings, Location where) const {
+  std::vector<std::byte> bytes = read(dtype_of<T>(), bindings, where);
+  std::vector<T> values(bytes.size() / sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    T value;
+    __builtin_memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    values[i] = value;
+  }
+  return values;
+}
+
+namespace detail {
+[[noreturn]] void fail_not_one_element(const Tensor& tensor, size_t count, Location where);
+}
+
+template <typename T>
+T Tensor::item(const Bindings& bindings, Location where) const {
+  std::vector<T> values = to_vector<T>(bindings, where);
+  if (values.size() != 1) detail::fail_not_one_element(*this, values.size(), where);
+  return values[0];
+}
+
+}  // namespace anneal

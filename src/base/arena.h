@@ -1,0 +1,33 @@
+// A bump allocator: memory is taken in large blocks and given back all at once.
+// Only for trivially destructible objects.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace anneal {
+
+class Arena {
+ public:
+  // `bytes` is rounded up to 8; the result is aligned to 8.
+  void* allocate(size_t bytes) {
+    bytes = (bytes + 7) & ~size_t{7};
+    if (bytes > left_) grow(bytes);
+    void* result = next_;
+    next_ += bytes;
+    left_ -= bytes;
+    return result;
+  }
+
+  size_t bytes_reserved() const { return reserved_; }
+
+ private:
+  void grow(size_t bytes);
+
+  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  std::byte* next_ = nullptr;
+  size_t left_ = 0, reserved_ = 0;
+};
+
+}  // namespace anneal

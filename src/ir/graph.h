@@ -1,0 +1,108 @@
+// A Graph owns nodes and makes equal ones the same. One thread uses a graph at a time; each thread
+// has its own default graph, and passes open scratch graphs of their own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/intern_table.h"
+#include "ir/node.h"
+#include "ir/storage.h"
+
+namespace anneal {
+
+namespace detail {
+class Root;  // a handle held outside the compiler: <anneal/root.h>
+}
+
+class Graph {
+ public:
+  Graph();
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  // The node with this structure. `dtype` matters only for ops whose TypeRule is Given.
+  // A malformed node is a bug of the caller: InternalError.
+  NodeRef make(Op op, DType dtype, std::span<const NodeRef> sources, Arg arg = {});
+  // The same for structure that comes from outside (text): null and a reason when malformed.
+  NodeRef try_make(Op op, DType dtype, std::span<const NodeRef> sources, Arg arg,
+                   std::string* error);
+
+  const IntList* intern_axes(std::span<const int64_t> axes);
+  const Symbol* intern_symbol(std::string_view text, int64_t first, int64_t second);
+  const Shape* intern_shape(std::span<const NodeRef> dims);
+
+  size_t node_count() const { return nodes_.size(); }
+  size_t bytes_reserved() const { return arena_.bytes_reserved(); }
+
+  // Changes whenever handles of this graph lose their meaning: the key of caches outside.
+  uint64_t generation() const { return generation_; }
+
+  // Memory of Buffer nodes, and of nodes whose value was computed before (a lazy tensor that was
+  // realised). It lives as long as some root reaches its node.
+  void store(NodeRef node, std::shared_ptr<Storage> storage);
+  Storage* stored(NodeRef node) const;  // null: none
+  std::shared_ptr<Storage> shared_storage(NodeRef node) const;
+  // Forgets computed values, for they may have read a buffer that changes; buffers stay.
+  void forget_results();
+
+  // Anything else that goes with a node and lives as long as it does (a user's backward function).
+  void attach(NodeRef node, std::shared_ptr<const void> object) { attached_[node] = std::move(object); }
+  const void* attached(NodeRef node) const;  // null: nothing
+
+  // Every root that stood for `from` stands for `to`.
+  void redirect_roots(NodeRef from, NodeRef to);
+
+  // Forgets every node no root reaches. Handles other than roots become invalid, so this runs only
+  // between public calls.
+  void collect();
+  // Collects when the graph or its memory has doubled since the last time.
+  void collect_if_worthwhile();
+
+ private:
+  friend class detail::Root;
+  Arena arena_;
+  InternTable<Node> nodes_;
+  InternTable<Shape> shapes_;
+  InternTable<IntList> lists_;
+  InternTable<Symbol> symbols_;
+  std::unordered_map<NodeRef, std::shared_ptr<Storage>> storage_;
+  std::unordered_map<NodeRef, std::shared_ptr<const void>> attached_;
+  std::unique_ptr<detail::Root> roots_;  // sentinel of a ring
+  uint64_t generation_;
+  size_t nodes_after_collect_ = 0;
+  size_t stored_bytes_ = 0;  // since the last collection
+  size_t live_bytes_ = 0;    // after it
+};
+
+// The graph that free functions build into: the thread's own, or the innermost GraphScope's.
+Graph& current_graph();
+
+class GraphScope {
+ public:
+  explicit GraphScope(Graph& graph);
+  ~GraphScope();
+  GraphScope(const GraphScope&) = delete;
+  GraphScope& operator=(const GraphScope&) = delete;
+
+ private:
+  Graph* outer_;
+};
+
+// Sources before users, each node once. Without recursion: graphs may be 100,000 deep.
+std::vector<NodeRef> topological_order(std::span<const NodeRef> roots);
+
+// Copies what the roots reach into `to`. `replace` may answer with a node of `to` to use instead of
+// a copy, or null; `copied` is told of every node and its image. Serves collection, compilation and
+// substitution alike.
+std::vector<NodeRef> clone(std::span<const NodeRef> roots, Graph& to,
+                           const std::function<NodeRef(NodeRef)>& replace = nullptr,
+                           const std::function<void(NodeRef, NodeRef)>& copied = nullptr);
+
+}  // namespace anneal

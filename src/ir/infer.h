@@ -1,0 +1,24 @@
+// Says what a node's dtype and shape are, or why it cannot be. The one place that knows which nodes
+// are well formed.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "ir/graph.h"
+
+namespace anneal {
+
+struct Limits {
+  static constexpr size_t kRank = 32;
+  static constexpr size_t kSources = 4096;
+};
+
+// Empty when there are too few sources to tell.
+DType infer_dtype(Op op, DType given, std::span<const NodeRef> sources);
+
+// Empty text when the node is well formed, and then `shape` is its shape.
+std::string infer_shape(Graph& graph, Op op, DType dtype, std::span<const NodeRef> sources, Arg arg,
+                        const Shape** shape);
+
+}  // namespace anneal

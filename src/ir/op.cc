@@ -1,0 +1,34 @@
+#include "ir/op.h"
+
+#include <algorithm>
+#include <array>
+
+namespace anneal {
+namespace {
+
+// The letters of the accepts column.
+constexpr uint8_t B = kBoolClass, I = kIntClass, F = kFloatClass, X = kIndexClass;
+constexpr uint8_t BI = B | I, IF = I | F, IX = I | X, BIF = B | I | F, IFX = I | F | X,
+                  BIFX = B | I | F | X;
+
+constexpr std::array<OpInfo, kOpCount> kOps = {{
+#define OP(Name, text, sources, tail, arg, shape, type, accepts, commutative, meaning)             \
+  {text,        sources,    Tail::tail, ArgKind::arg, ShapeRule::shape, TypeRule::type, accepts,   \
+   commutative, meaning},
+#include "ir/ops.def"
+#undef OP
+}};
+
+}  // namespace
+
+const OpInfo& info(Op op) { return kOps[static_cast<size_t>(op)]; }
+
+std::string_view name(Op op) { return info(op).text; }
+
+std::optional<Op> parse_op(std::string_view text) {
+  auto row = std::find_if(kOps.begin(), kOps.end(), [&](const OpInfo& i) { return i.text == text; });
+  if (row == kOps.end()) return std::nullopt;
+  return static_cast<Op>(row - kOps.begin());
+}
+
+}  // namespace anneal

@@ -1,0 +1,36 @@
+// Checks a program between passes: each stage has a table of the ops it may hold, and every node
+// must be what infer.cc says of it. Must not repair anything.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace anneal {
+
+struct Stage {
+  std::string_view name;
+  OpSet legal;
+};
+
+constexpr OpSet all_ops_but(std::initializer_list<Op> excluded) {
+  const OpSet without(excluded);
+  OpSet set;
+  for (int i = 0; i < kOpCount; ++i)
+    if (!without.contains(static_cast<Op>(i))) set.add(static_cast<Op>(i));
+  return set;
+}
+
+// What the user wrote: everything.
+inline constexpr Stage kTensorStage{"tensor", all_ops_but({})};
+// Gradients are taken: nothing speaks of them any more.
+inline constexpr Stage kProgramStage{"program", all_ops_but({Op::StopGradient, Op::CustomGrad})};
+
+// The first problem of what the roots reach, as "%2 = exp %1 : f32[4]: ...", with the lines of
+// print(roots); empty when there is none. The roots are of the current graph.
+std::string verify(std::span<const NodeRef> roots, const Stage& stage);
+
+}  // namespace anneal

@@ -1,0 +1,47 @@
+// Built-in programs: models as graphs, with their gradients and updates, to look at and to measure.
+// Parameters are named inputs without memory: a program is structure.
+#pragma once
+
+#include <anneal/tensor.h>
+
+#include <string_view>
+#include <vector>
+
+namespace anneal::models {
+
+// A model under construction: hands out parameters and remembers them.
+class ParameterList {
+ public:
+  Tensor operator()(std::string_view name, const Sizes& sizes);
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+
+ private:
+  std::vector<Tensor> tensors_;
+};
+
+// A whole training step: forward, backward and update in one graph.
+struct Program {
+  Tensor loss;
+  std::vector<Tensor> parameters, gradients, updates;
+};
+
+// Takes the gradients of the loss and adds AdamW.
+Program training_step(const Tensor& loss, const ParameterList& parameters);
+
+struct ProgramRow {
+  std::string_view name, description;
+  Program (*build)();
+};
+const std::vector<ProgramRow>& programs();
+const ProgramRow* find_program(std::string_view name);  // null: there is none
+
+Program mlp();
+Program conv();
+Program attention();
+
+struct GptOptions {
+  int64_t layers = 12, width = 768, heads = 12, vocabulary = 50257, block = 1024, batch = 8;
+};
+Program gpt(const GptOptions& options);
+
+}  // namespace anneal::models

@@ -1,0 +1,118 @@
+// Activations and softmax. Each formula keeps NaN, does not overflow on its way to a finite result,
+// and picks its branches by where(), so that derivatives of every order are those of the branch.
+#include <anneal/functional.h>
+#include <anneal/grad.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "tensor/lift.h"
+#include "tensor/wide.h"
+
+namespace anneal {
+namespace {
+
+// -|x|, with the derivative of -x at 0. abs() has none there, which every formula below would feel.
+Tensor minus_abs(const Tensor& x) { return where(x >= 0, -x, x); }
+
+// log(1 + x) for 0 <= x <= 1. What rounding takes from u = 1 + x is exactly x - (u - 1), and
+// log(u + lost) = log(u) + lost / u to first order. The exact sum has no such part: it has no gradient.
+Tensor log1p(const Tensor& x) {
+  Tensor u = 1.0 + x;
+  return log(u) + stop_gradient((x - (u - 1.0)) / u);
+}
+
+// e^x - 1 = tanh(x / 2) (e^x + 1) keeps the digits that the subtraction loses near 0. The gradient
+// is the plain form's, e^x.
+Tensor expm1(const Tensor& x) {
+  Tensor plain = exp(x) - 1.0;
+  return plain + stop_gradient(tanh(x * 0.5) * (plain + 2.0) - plain);
+}
+
+// 1 / (1 + e^-x) for x >= 0 and e^x / (1 + e^x) below: e^-|x| never overflows.
+Tensor wide_sigmoid(const Tensor& x) {
+  Tensor e = exp(minus_abs(x));
+  return where(x >= 0, 1.0, e) / (1.0 + e);
+}
+
+// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
+Tensor wide_softplus(const Tensor& x) { return where(x >= 0, x, 0) + log1p(exp(minus_abs(x))); }
+
+// x minus the largest along the axis: exp() of it stays in 0..1. A constant shift changes neither
+// softmax nor its gradient.
+Tensor shifted(const Tensor& x, int64_t axis) { return x - stop_gradient(max(x, axis, true)); }
+
+template <typename Function>
+Tensor in_wide(const char* name, const Operand& x, Function function) {
+  CallScope call(name, x.where());
+  return cast(function(widen(x)), real_dtype(x));
+}
+
+}  // namespace
+
+Tensor relu(const Operand& x) {
+  CallScope call("relu", x.where());
+  Tensor value = wrap(as_number(node_of(x)));
+  return where(value <= 0, 0, value);
+}
+
+Tensor leaky_relu(const Operand& x, double slope) {
+  CallScope call("leaky_relu", x.where());
+  return where(x > 0, x, x * slope);
+}
+
+Tensor elu(const Operand& x, double alpha) {
+  return in_wide("elu", x, [&](const Tensor& v) {
+    Tensor negative = where(v > 0, 0, v);  // exp of a large x would give inf * 0 in the gradient
+    return where(v > 0, v, expm1(negative) * alpha);
+  });
+}
+
+Tensor gelu(const Operand& x) {
+  return in_wide("gelu", x, [](const Tensor& v) {
+    return v * (erf(v * (1 / std::numbers::sqrt2)) + 1.0) * 0.5;
+  });
+}
+
+Tensor gelu_tanh(const Operand& x) {
+  return in_wide("gelu_tanh", x, [](const Tensor& v) {
+    // tanh of what |x| = 10 gives is 1 to the last bit of f64, and the cube of a clamped x is finite.
+    Tensor u = clamp(v, -10, 10);
+    Tensor inner = (u + u * u * u * 0.044715) * std::sqrt(2 / std::numbers::pi);
+    return v * (tanh(inner) + 1.0) * 0.5;
+  });
+}
+
+Tensor sigmoid(const Operand& x) { return in_wide("sigmoid", x, wide_sigmoid); }
+
+Tensor silu(const Operand& x) {
+  return in_wide("silu", x, [](const Tensor& v) { return v * wide_sigmoid(v); });
+}
+
+Tensor softplus(const Operand& x) { return in_wide("softplus", x, wide_softplus); }
+
+Tensor hardswish(const Operand& x) {
+  return in_wide("hardswish", x, [](const Tensor& v) {
+    return v * clamp(v + 3.0, 0, 6) * (1.0 / 6);
+  });
+}
+
+Tensor mish(const Operand& x) {
+  return in_wide("mish", x, [](const Tensor& v) { return v * tanh(wide_softplus(v)); });
+}
+
+Tensor softmax(const Operand& x, int64_t axis) {
+  return in_wide("softmax", x, [&](const Tensor& v) {
+    Tensor e = exp(shifted(v, axis));
+    return e / sum(e, axis, true);
+  });
+}
+
+Tensor log_softmax(const Operand& x, int64_t axis) {
+  return in_wide("log_softmax", x, [&](const Tensor& v) {
+    Tensor s = shifted(v, axis);
+    return s - log(sum(exp(s), axis, true));
+  });
+}
+
+}  // namespace anneal

@@ -1,0 +1,136 @@
+// Tensors from nothing, from numbers and from memory.
+#include <anneal/tensor.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "symbolic/bounds.h"
+#include "tensor/lift.h"
+
+namespace anneal {
+namespace {
+
+std::vector<NodeRef> checked_dims(const Sizes& sizes) {
+  std::vector<NodeRef> dims = nodes_of(sizes);
+  for (NodeRef dim : dims)
+    if (bounds(dim).min < 0)
+      fail(fmt::format("a size of {} is negative{}", text_of(dims), is_static(dim) ? "" : " for some bindings"),
+           "sizes start at 0");
+  return dims;
+}
+
+void check_storable(DType dtype) {
+  if (dtype == DType::Index) fail("a tensor cannot hold symbolic sizes", "use i64");
+}
+
+}  // namespace
+
+Tensor full(const Sizes& sizes, double value, DType dtype, Location where) {
+  CallScope call("full", where);
+  check_storable(dtype);
+  return wrap(make_const(dtype, value, checked_dims(sizes)));
+}
+
+Tensor zeros(const Sizes& sizes, DType dtype, Location where) {
+  CallScope call("zeros", where);
+  return full(sizes, 0, dtype, where);
+}
+
+Tensor ones(const Sizes& sizes, DType dtype, Location where) {
+  CallScope call("ones", where);
+  return full(sizes, 1, dtype, where);
+}
+
+Tensor full_like(const Operand& x, double value) {
+  CallScope call("full_like", x.where());
+  return wrap(make_const_like(node_of(x), value));
+}
+Tensor zeros_like(const Operand& x) {
+  CallScope call("zeros_like", x.where());
+  return full_like(x, 0);
+}
+Tensor ones_like(const Operand& x) {
+  CallScope call("ones_like", x.where());
+  return full_like(x, 1);
+}
+
+Tensor arange(const Dim& stop, DType dtype, Location where) {
+  CallScope call("arange", where);
+  check_storable(dtype);
+  if (is_bool(dtype)) fail("bool cannot count", "use an integer or float dtype");
+  return wrap(make_iota(dtype, checked_dims({stop}), 0));
+}
+
+Tensor arange(double start, double stop, double step, DType dtype, Location where) {
+  CallScope call("arange", where);
+  double count = std::ceil((stop - start) / step);
+  if (step == 0 || !std::isfinite(count))
+    fail(fmt::format("cannot go from {} to {} by {}", start, stop, step), "give a step that is not 0");
+  if (count > 1e15) fail(fmt::format("{} elements are too many", count), "take a larger step");
+  // Computed in f64 and rounded once, so that neither large steps nor narrow dtypes drift.
+  Tensor position = arange(Dim(static_cast<int64_t>(std::max(count, 0.0))), DType::F64, where);
+  return cast(position * step + start, dtype);
+}
+
+Tensor eye(const Dim& rows, const std::optional<Dim>& columns, DType dtype, Location where) {
+  CallScope call("eye", where);
+  check_storable(dtype);
+  std::vector<NodeRef> dims = checked_dims({rows, columns.value_or(rows)});
+  return cast(wrap(make_iota(DType::I32, dims, 0)) == wrap(make_iota(DType::I32, dims, 1)), dtype);
+}
+
+Tensor from_dim(const Dim& dim, DType dtype, Location where) {
+  CallScope call("from_dim", where);
+  check_storable(dtype);
+  NodeRef node = node_of(dim);
+  if (is_static(node)) return wrap(make_const(Scalar::of_int(dtype, static_value(node))));
+  return wrap(make_cast(node, dtype));
+}
+
+Tensor input(std::string_view name, const Sizes& sizes, DType dtype, Location where) {
+  CallScope call("input", where);
+  check_storable(dtype);
+  if (name.empty()) fail("an input needs a name", "the name is how it is bound and reported");
+  return wrap(make_buffer(name, 0, dtype, checked_dims(sizes)));
+}
+
+Tensor parameter(std::string_view name, const Operand& initial) {
+  CallScope call("parameter", initial.where());
+  NodeRef value = node_of(initial);
+  if (name.empty()) fail("a parameter needs a name", "the name is how it is saved and reported");
+  if (!is_static(*value->shape))
+    fail(fmt::format("parameter \"{}\" has the symbolic shape {}", name, shape_text(value)),
+         "what is stored needs sizes that are numbers");
+  Tensor start = evaluate({wrap(value)}, {}, initial.where())[0];
+  NodeRef buffer = make_buffer(name, new_buffer_slot(), value->dtype, value->shape->dims());
+  // A copy: the initial value may be memory that something else reads.
+  current_graph().store(buffer, std::make_shared<Storage>(*current_graph().stored(node_of(start))));
+  return wrap(buffer);
+}
+
+Tensor from_bytes(std::span<const std::byte> bytes, const Sizes& sizes, DType dtype, Location where) {
+  CallScope call("from_data", where);
+  check_storable(dtype);
+  std::vector<NodeRef> dims = checked_dims(sizes);
+  auto storage = std::make_shared<Storage>();
+  storage->dtype = dtype;
+  for (NodeRef dim : dims) {
+    if (!is_static(dim))
+      fail(fmt::format("data cannot have the symbolic shape {}", text_of(dims)),
+           "make an input() of that shape and bind the data when running");
+    storage->shape.push_back(static_value(dim));
+  }
+  NodeRef buffer = make_buffer("", new_buffer_slot(), dtype, dims);
+  int64_t wanted = element_count(*buffer->shape);
+  int64_t given = static_cast<int64_t>(bytes.size() / byte_size(dtype));
+  if (given != wanted || bytes.size() % byte_size(dtype) != 0)
+    fail(fmt::format("{} values do not fill {}, which has {}", given, shape_text(buffer), wanted),
+         "give sizes whose product is the number of values");
+  storage->bytes.assign(bytes.begin(), bytes.end());
+  current_graph().store(buffer, std::move(storage));
+  return wrap(buffer);
+}
+
+}  // namespace anneal

@@ -1,0 +1,248 @@
+// Elementwise functions. Each is a primitive op after broadcasting and promotion, or a formula over
+// such; the formula is the definition.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include <anneal/grad.h>
+#include <anneal/tensor.h>
+
+#include "tensor/lift.h"
+
+namespace anneal {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// `a` says where the user's line is, unless only `b` is written there (2 * x has both).
+Tensor binary(const char* name, Op op, const Operand& a, const Operand& b) {
+  CallScope call(name, a.where());
+  auto [left, right] = meet(a, b);
+  return wrap(make(op, {left, right}));
+}
+
+Tensor comparison(const char* name, Op op, const Operand& a, const Operand& b) {
+  CallScope call(name, a.where());
+  auto [left, right] = meet(a, b, /*arithmetic=*/false);
+  return wrap(make(op, {left, right}));
+}
+
+// Bitwise on integers, logical on bool.
+Tensor bitwise(const char* name, Op op, const Operand& a, const Operand& b) {
+  CallScope call(name, a.where());
+  auto [left, right] = meet(a, b, /*arithmetic=*/false);
+  if (is_float(left->dtype))
+    fail(fmt::format("bits of {} are not numbers", anneal::name(left->dtype)),
+         "cast to an integer, or bitcast to see the bits");
+  return wrap(make(op, {left, right}));
+}
+
+Tensor shift(const char* name, Op op, const Operand& a, const Operand& b) {
+  CallScope call(name, a.where());
+  auto [left, right] = meet(a, b);
+  if (is_float(left->dtype))
+    fail(fmt::format("{} cannot be shifted", anneal::name(left->dtype)), "cast to an integer first");
+  return wrap(make(op, {left, right}));
+}
+
+// A function of real numbers: integers become f32.
+Tensor real(const char* name, Op op, const Operand& x) {
+  CallScope call(name, x.where());
+  return wrap(make(op, {as_float(node_of(x))}));
+}
+
+// A rounding: integers stay as they are.
+Tensor rounding(const char* name, Op op, const Operand& x) {
+  CallScope call(name, x.where());
+  NodeRef node = as_number(node_of(x));
+  return wrap(is_float(node->dtype) ? make(op, {node}) : node);
+}
+
+}  // namespace
+
+Tensor operator+(const Operand& a, const Operand& b) { return binary("add", Op::Add, a, b); }
+Tensor operator*(const Operand& a, const Operand& b) { return binary("multiply", Op::Mul, a, b); }
+Tensor maximum(const Operand& a, const Operand& b) { return binary("maximum", Op::Max, a, b); }
+Tensor minimum(const Operand& a, const Operand& b) { return binary("minimum", Op::Min, a, b); }
+
+Tensor operator-(const Operand& a, const Operand& b) {
+  CallScope call("subtract", a.where());
+  auto [left, right] = meet(a, b);
+  return wrap(make(Op::Add, {left, make(Op::Neg, {right})}));
+}
+
+Tensor operator-(const Operand& a) {
+  CallScope call("negate", a.where());
+  return wrap(make(Op::Neg, {as_number(node_of(a))}));
+}
+
+Tensor operator/(const Operand& a, const Operand& b) {
+  CallScope call("divide", a.where());
+  auto [left, right] = meet(a, b);
+  return wrap(make(Op::Div, {as_float(left), as_float(right)}));
+}
+
+Tensor floor_divide(const Operand& a, const Operand& b) {
+  CallScope call("floor_divide", a.where());
+  auto [left, right] = meet(a, b);
+  if (is_float(left->dtype)) return wrap(make(Op::Floor, {make(Op::Div, {left, right})}));
+  return wrap(make(Op::FloorDiv, {left, right}));
+}
+
+Tensor operator%(const Operand& a, const Operand& b) {
+  CallScope call("remainder", a.where());
+  auto [left, right] = meet(a, b);
+  if (!is_float(left->dtype)) return wrap(make(Op::Mod, {left, right}));
+  Tensor x = wrap(left), y = wrap(right);
+  return x - floor(x / y) * y;
+}
+
+Tensor operator&(const Operand& a, const Operand& b) { return bitwise("and", Op::And, a, b); }
+Tensor operator|(const Operand& a, const Operand& b) { return bitwise("or", Op::Or, a, b); }
+Tensor operator^(const Operand& a, const Operand& b) { return bitwise("xor", Op::Xor, a, b); }
+Tensor operator~(const Operand& a) {
+  CallScope call("not", a.where());
+  NodeRef node = node_of(a);
+  return is_bool(node->dtype) ? bitwise("not", Op::Xor, a, true) : bitwise("not", Op::Xor, a, -1);
+}
+Tensor operator!(const Operand& a) {
+  CallScope call("not", a.where());
+  return wrap(make_cast(node_of(a), DType::Bool)) ^ true;
+}
+Tensor operator<<(const Operand& a, const Operand& b) { return shift("shift_left", Op::Shl, a, b); }
+Tensor operator>>(const Operand& a, const Operand& b) { return shift("shift_right", Op::Shr, a, b); }
+
+Tensor operator<(const Operand& a, const Operand& b) { return comparison("less", Op::Lt, a, b); }
+Tensor operator<=(const Operand& a, const Operand& b) { return comparison("less_equal", Op::Le, a, b); }
+Tensor operator>(const Operand& a, const Operand& b) { return comparison("greater", Op::Lt, b, a); }
+Tensor operator>=(const Operand& a, const Operand& b) {
+  return comparison("greater_equal", Op::Le, b, a);
+}
+Tensor operator==(const Operand& a, const Operand& b) { return comparison("equal", Op::Eq, a, b); }
+Tensor operator!=(const Operand& a, const Operand& b) {
+  CallScope call("not_equal", a.where());
+  return (a == b) ^ true;
+}
+
+Tensor pow(const Operand& a, const Operand& b) {
+  CallScope call("pow", a.where());
+  auto [base, exponent] = meet(a, b);
+  if (is_float(base->dtype)) return wrap(make(Op::Pow, {base, exponent}));
+  if (b.kind() != Operand::Kind::Int || b.integer() < 0)
+    return wrap(make(Op::Pow, {as_float(base), as_float(exponent)}));
+  // Integers to a known power stay integers: square and multiply.
+  Tensor result = wrap(make_const_like(base, 1)), square = wrap(base);
+  for (int64_t bits = b.integer(); bits != 0; bits >>= 1) {
+    if (bits & 1) result = result * square;
+    if (bits > 1) square = square * square;
+  }
+  return result;
+}
+
+Tensor where(const Operand& condition, const Operand& a, const Operand& b) {
+  CallScope call("where", condition.where());
+  auto [left, right] = meet(a, b, /*arithmetic=*/false);
+  NodeRef test = make_cast(node_of(condition), DType::Bool);
+  std::vector<NodeRef> nodes{test, left, right};
+  std::vector<NodeRef> dims = broadcast_dims(nodes);
+  for (NodeRef& node : nodes) node = broadcast_to(node, dims);
+  return wrap(make(Op::Where, nodes));
+}
+
+// NaN stays NaN, and the bounds themselves count as inside.
+Tensor clamp(const Operand& x, double low, double high) {
+  CallScope call("clamp", x.where());
+  if (!(low <= high)) fail(fmt::format("the bounds are {} and {}", low, high), "the lower bound comes first");
+  Tensor value = wrap(as_number(node_of(x)));
+  if (is_float(value.dtype())) return where(value < low, low, where(value > high, high, value));
+  Scalar least = Scalar::of(value.dtype(), std::ceil(low)), most = Scalar::of(value.dtype(), std::floor(high));
+  return where(value < least.as_int(), least.as_int(), where(value > most.as_int(), most.as_int(), value));
+}
+
+Tensor abs(const Operand& x) {
+  CallScope call("abs", x.where());
+  return wrap(make(Op::Abs, {as_number(node_of(x))}));
+}
+
+// -1, 0 or 1; NaN stays NaN. It is flat, so nothing is differentiated through it.
+Tensor sign(const Operand& x) {
+  CallScope call("sign", x.where());
+  Tensor value = wrap(as_number(node_of(x)));
+  return stop_gradient(where(value < 0, -1, where(value > 0, 1, where(value == 0, 0, value))));
+}
+
+Tensor exp(const Operand& x) { return real("exp", Op::Exp, x); }
+Tensor exp2(const Operand& x) { return real("exp2", Op::Exp2, x); }
+Tensor log(const Operand& x) { return real("log", Op::Log, x); }
+Tensor log2(const Operand& x) { return real("log2", Op::Log2, x); }
+Tensor sin(const Operand& x) { return real("sin", Op::Sin, x); }
+Tensor cos(const Operand& x) { return real("cos", Op::Cos, x); }
+Tensor tanh(const Operand& x) { return real("tanh", Op::Tanh, x); }
+Tensor erf(const Operand& x) { return real("erf", Op::Erf, x); }
+Tensor sqrt(const Operand& x) { return real("sqrt", Op::Sqrt, x); }
+
+Tensor tan(const Operand& x) {
+  CallScope call("tan", x.where());
+  return sin(x) / cos(x);
+}
+Tensor rsqrt(const Operand& x) {
+  CallScope call("rsqrt", x.where());
+  return 1.0 / sqrt(x);
+}
+Tensor reciprocal(const Operand& x) {
+  CallScope call("reciprocal", x.where());
+  return 1.0 / x;
+}
+Tensor square(const Operand& x) {
+  CallScope call("square", x.where());
+  return x * x;
+}
+
+Tensor floor(const Operand& x) { return rounding("floor", Op::Floor, x); }
+Tensor ceil(const Operand& x) { return rounding("ceil", Op::Ceil, x); }
+Tensor trunc(const Operand& x) { return rounding("trunc", Op::Trunc, x); }
+Tensor round(const Operand& x) { return rounding("round", Op::Round, x); }
+
+Tensor is_nan(const Operand& x) {
+  CallScope call("is_nan", x.where());
+  return x != x;
+}
+Tensor is_inf(const Operand& x) {
+  CallScope call("is_inf", x.where());
+  return wrap(make(Op::Abs, {as_float(node_of(x))})) == kInfinity;
+}
+Tensor is_finite(const Operand& x) {
+  CallScope call("is_finite", x.where());
+  return wrap(make(Op::Abs, {as_float(node_of(x))})) < kInfinity;
+}
+
+Tensor cast(const Operand& x, DType dtype) {
+  CallScope call("cast", x.where());
+  if (dtype == DType::Index) fail("a tensor cannot hold symbolic sizes", "use i64");
+  return wrap(make_cast(node_of(x), dtype));
+}
+
+Tensor bitcast(const Operand& x, DType dtype) {
+  CallScope call("bitcast", x.where());
+  NodeRef node = node_of(x);
+  bool fits = dtype != DType::Index && byte_size(dtype) == byte_size(node->dtype) &&
+              is_bool(dtype) == is_bool(node->dtype);
+  if (!fits)
+    fail(fmt::format("{} and {} differ in size", anneal::name(node->dtype), anneal::name(dtype)),
+         "bits can be read as another dtype of the same size only; use cast to convert values");
+  return wrap(make_bitcast(node, dtype));
+}
+
+Tensor stop_gradient(const Operand& x) {
+  CallScope call("stop_gradient", x.where());
+  return wrap(make(Op::StopGradient, {node_of(x)}));
+}
+
+Tensor contiguous(const Operand& x) {
+  CallScope call("contiguous", x.where());
+  return wrap(make(Op::Contiguous, {node_of(x)}));
+}
+
+}  // namespace anneal

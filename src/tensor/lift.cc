@@ -1,0 +1,196 @@
+#include "tensor/lift.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "symbolic/prove.h"
+#include "symbolic/simplify.h"
+
+namespace anneal {
+namespace {
+
+bool is_one(NodeRef dim) { return is_static(dim) && static_value(dim) == 1; }
+
+bool same_dims(std::span<const NodeRef> a, std::span<const NodeRef> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+void check_thread(const detail::Root& root, const char* what) {
+  if (!root.node())
+    fail(fmt::format("the {} is empty", what), "assign a value to it first");
+  if (root.graph() != &current_graph())
+    fail(fmt::format("the {} was made on another thread", what),
+         "read it there with to_vector() and make it here with from_data()");
+}
+
+}  // namespace
+
+NodeRef node_of(const Tensor& tensor) {
+  check_thread(tensor, "tensor");
+  return tensor.node();
+}
+
+NodeRef node_of(const Dim& dim) {
+  check_thread(dim, "size");
+  return dim.node();
+}
+
+std::vector<NodeRef> nodes_of(const Sizes& sizes) {
+  std::vector<NodeRef> dims;
+  dims.reserve(sizes.size());
+  for (const Dim& size : sizes) dims.push_back(node_of(size));
+  return dims;
+}
+
+NodeRef node_of(const Operand& operand) {
+  switch (operand.kind()) {
+    case Operand::Kind::Tensor: return node_of(operand.tensor());
+    case Operand::Kind::Bool: return lift(operand, DType::Bool);
+    case Operand::Kind::Int: return lift(operand, DType::I32);
+    case Operand::Kind::Float: return lift(operand, DType::F32);
+  }
+  return nullptr;
+}
+
+DType meeting_dtype(std::span<const Operand* const> operands) {
+  std::vector<DType> tensors;
+  Operand::Kind widest = Operand::Kind::Bool;
+  for (const Operand* operand : operands) {
+    if (operand->kind() == Operand::Kind::Tensor)
+      tensors.push_back(node_of(operand->tensor())->dtype);
+    else
+      widest = std::max(widest, operand->kind());
+  }
+  DType dtype = promote_all(tensors);
+  if (widest == Operand::Kind::Float && !is_float(dtype)) return DType::F32;
+  if (widest == Operand::Kind::Int && is_bool(dtype)) return DType::I32;
+  return dtype;
+}
+
+NodeRef lift(const Operand& operand, DType dtype) {
+  if (operand.kind() == Operand::Kind::Tensor) return make_cast(node_of(operand.tensor()), dtype);
+  if (operand.kind() == Operand::Kind::Float) return make_const(dtype, operand.real());
+  return make_const(Scalar::of_int(dtype, operand.integer()));
+}
+
+std::vector<NodeRef> broadcast_dims(std::span<const NodeRef> nodes) {
+  size_t rank = 0;
+  for (NodeRef node : nodes) rank = std::max(rank, node->rank());
+  std::vector<NodeRef> dims(rank, index_const(1));
+  for (NodeRef node : nodes) {
+    size_t offset = rank - node->rank();
+    for (size_t axis = 0; axis < node->rank(); ++axis) {
+      NodeRef& common = dims[offset + axis];
+      NodeRef size = node->dim(axis);
+      if (is_one(size) || size == common) continue;
+      if (is_one(common))
+        common = size;
+      else if (!prove_equal(size, common))
+        fail(fmt::format("shapes do not broadcast: {} and {} (axis {}: {} and {})",
+                         shape_text(nodes[0]), shape_text(nodes.back()), offset + axis,
+                         to_text(common), to_text(size)),
+             "sizes must be equal or 1, compared from the last axis; reshape or expand one of them");
+    }
+  }
+  return dims;
+}
+
+NodeRef broadcast_to(NodeRef node, std::span<const NodeRef> dims) {
+  if (same_dims(node->shape->dims(), dims)) return node;
+  if (node->is_const()) return make_const(node->scalar(), dims);
+  // New axes go in front, as ones. A size that is equal but written differently takes the new form.
+  std::vector<NodeRef> aligned(dims.size(), index_const(1));
+  size_t offset = dims.size() - node->rank();
+  for (size_t axis = 0; axis < node->rank(); ++axis)
+    aligned[offset + axis] = is_one(node->dim(axis)) ? node->dim(axis) : dims[offset + axis];
+  return expand_node(reshape_node(node, aligned), dims);
+}
+
+std::array<NodeRef, 2> meet(const Operand& a, const Operand& b, bool arithmetic) {
+  std::array<const Operand*, 2> operands{&a, &b};
+  DType dtype = meeting_dtype(operands);
+  if (arithmetic && is_bool(dtype)) dtype = DType::I32;
+  std::array<NodeRef, 2> nodes{lift(a, dtype), lift(b, dtype)};
+  if (nodes[0]->shape == nodes[1]->shape) return nodes;
+  std::vector<NodeRef> dims = broadcast_dims(nodes);
+  return {broadcast_to(nodes[0], dims), broadcast_to(nodes[1], dims)};
+}
+
+NodeRef as_float(NodeRef node) { return is_float(node->dtype) ? node : make_cast(node, DType::F32); }
+NodeRef as_number(NodeRef node) { return is_bool(node->dtype) ? make_cast(node, DType::I32) : node; }
+
+size_t checked_axis(int64_t axis, size_t rank) {
+  int64_t signed_rank = static_cast<int64_t>(rank);
+  if (axis < -signed_rank || axis >= signed_rank)
+    fail(fmt::format("axis {} is out of range for rank {}", axis, rank),
+         rank == 0 ? "a scalar has no axes"
+                   : fmt::format("axes go from {} to {}", -signed_rank, signed_rank - 1));
+  return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
+}
+
+std::vector<int64_t> checked_axes(const Axes& axes, size_t rank) {
+  std::vector<int64_t> result;
+  if (axes.is_all()) {
+    for (size_t axis = 0; axis < rank; ++axis) result.push_back(static_cast<int64_t>(axis));
+    return result;
+  }
+  for (int64_t axis : axes.list()) result.push_back(static_cast<int64_t>(checked_axis(axis, rank)));
+  std::sort(result.begin(), result.end());
+  auto twice = std::adjacent_find(result.begin(), result.end());
+  if (twice != result.end()) fail(fmt::format("axis {} is named twice", *twice), "name each axis once");
+  return result;
+}
+
+NodeRef reshape_node(NodeRef node, std::span<const NodeRef> dims) {
+  if (same_dims(node->shape->dims(), dims)) return node;
+  if (node->is_const()) return make_const(node->scalar(), dims);
+  if (node->op == Op::Reshape) return reshape_node(node->source(0), dims);
+  return make_tail(Op::Reshape, node, dims);
+}
+
+NodeRef expand_node(NodeRef node, std::span<const NodeRef> dims) {
+  if (same_dims(node->shape->dims(), dims)) return node;
+  if (node->is_const()) return make_const(node->scalar(), dims);
+  return make_tail(Op::Expand, node, dims);
+}
+
+NodeRef permute_node(NodeRef node, std::span<const int64_t> axes) {
+  if (std::is_sorted(axes.begin(), axes.end())) return node;
+  return make_axes(Op::Permute, node, axes);
+}
+
+NodeRef pad_node(NodeRef node, std::span<const NodeRef> pairs) {
+  bool nothing = std::all_of(pairs.begin(), pairs.end(),
+                             [](NodeRef n) { return is_static(n) && static_value(n) == 0; });
+  return nothing ? node : make_tail(Op::Pad, node, pairs);
+}
+
+NodeRef shrink_node(NodeRef node, std::span<const NodeRef> pairs) {
+  bool nothing = true;
+  for (size_t axis = 0; axis < node->rank(); ++axis)
+    nothing = nothing && is_static(pairs[2 * axis]) && static_value(pairs[2 * axis]) == 0 &&
+              pairs[2 * axis + 1] == node->dim(axis);
+  return nothing ? node : make_tail(Op::Shrink, node, pairs);
+}
+
+NodeRef flip_node(NodeRef node, std::span<const int64_t> axes) {
+  return axes.empty() ? node : make_axes(Op::Flip, node, axes);
+}
+
+NodeRef reduce_node(Op op, NodeRef node, std::span<const int64_t> axes) {
+  return axes.empty() ? node : make_axes(op, node, axes);
+}
+
+NodeRef unbroadcast(NodeRef node, std::span<const NodeRef> dims) {
+  size_t offset = node->rank() - dims.size();
+  std::vector<int64_t> repeated;
+  for (size_t axis = 0; axis < node->rank(); ++axis)
+    if (axis < offset || (is_one(dims[axis - offset]) && !is_one(node->dim(axis))))
+      repeated.push_back(static_cast<int64_t>(axis));
+  return reshape_node(reduce_node(Op::ReduceSum, node, repeated), dims);
+}
+
+std::string text_of(std::span<const NodeRef> dims) { return to_text(*current_graph().intern_shape(dims)); }
+
+}  // namespace anneal

@@ -1,0 +1,62 @@
+// From the public face to nodes: operands become nodes of one dtype and one shape (NumPy's
+// broadcasting, the promotion order of dtypes.def), axes are checked, results are wrapped.
+#pragma once
+
+#include <anneal/tensor.h>
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "base/call_site.h"
+#include "ir/build.h"
+#include "ir/index.h"
+#include "ir/print.h"
+
+namespace anneal {
+
+inline Tensor wrap(NodeRef node) { return Tensor(node); }
+
+// The node of a tensor of this thread; an error for an empty one or another thread's.
+NodeRef node_of(const Tensor& tensor);
+NodeRef node_of(const Dim& dim);
+std::vector<NodeRef> nodes_of(const Sizes& sizes);
+// A number becomes a scalar: bool, i32 or f32.
+NodeRef node_of(const Operand& operand);
+
+// The dtype in which the operands meet. Numbers do not widen tensors of their kind.
+DType meeting_dtype(std::span<const Operand* const> operands);
+// Of that dtype, without a change of shape.
+NodeRef lift(const Operand& operand, DType dtype);
+
+// The common shape; an error naming both when there is none.
+std::vector<NodeRef> broadcast_dims(std::span<const NodeRef> nodes);
+NodeRef broadcast_to(NodeRef node, std::span<const NodeRef> dims);
+
+// Both of one dtype and shape. `arithmetic` turns bool into i32.
+std::array<NodeRef, 2> meet(const Operand& a, const Operand& b, bool arithmetic = true);
+// As a float: integers become f32.
+NodeRef as_float(NodeRef node);
+// As something that can be added: bool becomes i32.
+NodeRef as_number(NodeRef node);
+
+// An axis from 0; an error outside -rank..rank-1.
+size_t checked_axis(int64_t axis, size_t rank);
+// Increasing and without repetition; every axis for Axes::all.
+std::vector<int64_t> checked_axes(const Axes& axes, size_t rank);
+
+// Movement on nodes, with constants kept constants and steps that change nothing left out.
+NodeRef reshape_node(NodeRef node, std::span<const NodeRef> dims);
+NodeRef expand_node(NodeRef node, std::span<const NodeRef> dims);
+NodeRef permute_node(NodeRef node, std::span<const int64_t> axes);
+NodeRef pad_node(NodeRef node, std::span<const NodeRef> pairs);     // before, after of each axis
+NodeRef shrink_node(NodeRef node, std::span<const NodeRef> pairs);  // begin, end of each axis
+NodeRef flip_node(NodeRef node, std::span<const int64_t> axes);
+NodeRef reduce_node(Op op, NodeRef node, std::span<const int64_t> axes);  // keeps axes as 1
+// Sums over what broadcasting repeated: the way back from broadcast_to.
+NodeRef unbroadcast(NodeRef node, std::span<const NodeRef> dims);
+
+std::string text_of(std::span<const NodeRef> dims);  // "[n, 784]"
+inline std::string shape_text(NodeRef node) { return to_text(*node->shape); }
+
+}  // namespace anneal

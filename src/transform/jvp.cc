@@ -1,0 +1,82 @@
+// Forward mode: carries tangents from the inputs to the outputs, in the order values are computed.
+#include <anneal/grad.h>
+
+#include <fmt/format.h>
+
+#include "ir/node_map.h"
+#include "tensor/lift.h"
+#include "transform/derivative.h"
+
+namespace anneal {
+namespace {
+
+// Rules name every tangent; those of sources that do not move are zeros nobody will use.
+Tensor tangent_or_zero(const NodeMap<NodeRef>& tangent, NodeRef source) {
+  const NodeRef* known = tangent.find(source);
+  if (known) return wrap(*known);
+  return is_float(source->dtype) ? wrap(make_const_like(source, 0)) : Tensor();
+}
+
+NodeRef tangent_of(NodeRef node, const NodeMap<NodeRef>& tangent) {
+  const DerivativeRule* rule = forward_rule(node->op);
+  if (!rule)
+    fail(fmt::format("{} has no forward rule{}", name(node->op),
+                     node->origin ? ", made by " + to_text(*node->origin) : std::string()),
+         "use stop_gradient() around it");
+  RuleContext context;
+  context.node = node;
+  context.y = wrap(node);
+  std::span<const NodeRef> sources = node->tensors();
+  std::array<std::pair<Tensor*, Tensor*>, 3> names{
+      {{&context.a, &context.da}, {&context.b, &context.db}, {&context.c, &context.dc}}};
+  for (size_t s = 0; s < std::min(sources.size(), names.size()); ++s) {
+    *names[s].first = wrap(sources[s]);
+    *names[s].second = tangent_or_zero(tangent, sources[s]);
+  }
+  Parts parts = rule->apply(context);
+  NodeRef sum = nullptr;
+  for (size_t s = 0; s < parts.size(); ++s) {
+    if (!parts[s].defined() || !tangent.contains(sources[s])) continue;
+    NodeRef part = node_of(parts[s]);
+    sum = sum ? make(Op::Add, {sum, part}) : part;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<Tensor> jvp(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                        const std::vector<Tensor>& tangents, Location where) {
+  CallScope call("jvp", where);
+  if (inputs.size() != tangents.size())
+    fail(fmt::format("{} inputs and {} tangents", inputs.size(), tangents.size()),
+         "give one tangent an input");
+  NodeMap<NodeRef> tangent;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    NodeRef input = node_of(inputs[i]), direction = node_of(tangents[i]);
+    if (input->shape != direction->shape || input->dtype != direction->dtype || !is_float(input->dtype))
+      fail(fmt::format("input {} is {}, its tangent is {}", i, type_text(input), type_text(direction)),
+           "a tangent has the shape and the float dtype of its input");
+    tangent[input] = direction;
+  }
+
+  std::vector<NodeRef> roots;
+  for (const Tensor& output : outputs) roots.push_back(node_of(output));
+  for (NodeRef node : topological_order(roots)) {
+    if (tangent.contains(node) || !is_float(node->dtype)) continue;
+    bool moves = false;
+    for (NodeRef source : node->tensors()) moves = moves || tangent.contains(source);
+    if (!moves) continue;
+    OriginScope origin(node->origin);
+    if (NodeRef sum = tangent_of(node, tangent)) tangent[node] = sum;
+  }
+
+  std::vector<Tensor> results;
+  for (NodeRef root : roots) {
+    NodeRef* found = tangent.find(root);
+    results.push_back(wrap(found ? *found : make_const_like(root, 0)));
+  }
+  return results;
+}
+
+}  // namespace anneal

@@ -1,0 +1,79 @@
+// Forward mode, one row an op: what the tangent da, db, dc of each source adds to the tangent of y.
+// Written on its own, not derived from the reverse table: the two check each other.
+#include <anneal/functional.h>
+#include <anneal/grad.h>
+
+#include <array>
+#include <numbers>
+
+#include "transform/derivative.h"
+#include "transform/rule_parts.h"
+
+#define JVP(Name, ...) ANNEAL_DERIVATIVE_RULE(Name, __VA_ARGS__)
+
+namespace anneal {
+namespace {
+
+constexpr double kLn2 = std::numbers::ln2;
+constexpr double kTwoOverSqrtPi = 2 * std::numbers::inv_sqrtpi;
+
+const DerivativeRule kForwardRules[] = {
+    JVP(Neg, -da),
+    JVP(Abs, sign(a) * da),
+    JVP(Sqrt, da / (2 * y)),
+    JVP(Exp, y * da),
+    JVP(Exp2, kLn2 * y * da),
+    JVP(Log, da / a),
+    JVP(Log2, da / (kLn2 * a)),
+    JVP(Sin, cos(a) * da),
+    JVP(Cos, -sin(a) * da),
+    JVP(Tanh, (1 - y * y) * da),
+    JVP(Erf, kTwoOverSqrtPi * exp(-a * a) * da),
+    JVP(Floor, none()),
+    JVP(Ceil, none()),
+    JVP(Trunc, none()),
+    JVP(Round, none()),
+
+    JVP(Add, da, db),
+    JVP(Mul, da * b, a * db),
+    JVP(Div, da / b, -y * db / b),
+    JVP(Max, winner_share(b < a, a, b) * da, winner_share(a < b, a, b) * db),
+    JVP(Min, winner_share(a < b, a, b) * da, winner_share(b < a, a, b) * db),
+    JVP(Pow, where(b == 0, 0, b * pow(a, b - 1)) * da, where(a > 0, y * log(where(a > 0, a, 1)), 0) * db),
+    JVP(Where, none(), where(a, db, 0), where(a, 0, dc)),
+    JVP(Cast, float_part(da, y)),
+
+    JVP(ReduceSum, same_reduction(da, node)),
+    JVP(ReduceProd, same_reduction(da * product_of_others(a, node), node)),
+    JVP(ReduceMax, same_reduction(da * extreme_share(a, y, node), node)),
+    JVP(ReduceMin, same_reduction(da * extreme_share(a, y, node), node)),
+
+    JVP(Reshape, same_movement(da, node)),
+    JVP(Permute, same_movement(da, node)),
+    JVP(Expand, same_movement(da, node)),
+    JVP(Pad, same_movement(da, node)),
+    JVP(Shrink, same_movement(da, node)),
+    JVP(Flip, same_movement(da, node)),
+
+    JVP(Gather, gather_at(da, b, node), none()),
+    JVP(ScatterAdd, da, none(), scatter_add_at(zeros_like(a), b, dc, node)),
+    JVP(Scatter, scatter_at(da, b, zeros_like(c), node), none(), scatter_at(zeros_like(a), b, dc, node)),
+
+    JVP(Contiguous, da),
+    JVP(StopGradient, none()),
+    JVP(CustomGrad, da),
+    JVP(Assign, none(), db),
+};
+
+}  // namespace
+
+const DerivativeRule* forward_rule(Op op) {
+  static const auto table = [] {
+    std::array<const DerivativeRule*, kOpCount> rows{};
+    for (const DerivativeRule& rule : kForwardRules) rows[static_cast<size_t>(rule.op)] = &rule;
+    return rows;
+  }();
+  return table[static_cast<size_t>(op)];
+}
+
+}  // namespace anneal

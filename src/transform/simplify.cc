@@ -1,0 +1,34 @@
+#include "transform/simplify.h"
+
+#include "symbolic/simplify.h"
+
+namespace anneal {
+
+using namespace captures;
+
+// Marks for differentiation mean nothing once it is done.
+const RuleSet kStripRules{
+    "strip",
+    {
+        {"stop-gradient", op(Op::StopGradient, x), [](const Match& m) { return m[x]; }},
+        {"custom-grad", any_of({Op::CustomGrad}), [](const Match& m) { return m.root()->source(0); }},
+        {"contiguous-twice", op(Op::Contiguous, op(Op::Contiguous, x).as(y)),
+         [](const Match& m) { return m[y]; }},
+    }};
+
+const std::vector<const RuleSet*>& program_rules() {
+  static const auto& rules = *new std::vector<const RuleSet*>([] {
+    std::vector<const RuleSet*> sets{&kStripRules, &kFoldRules, &kIdentityRules, &kMovementRules,
+                                     &kOrderRules};
+    for (const RuleSet* set : index_rules()) sets.push_back(set);
+    return sets;
+  }());
+  return rules;
+}
+
+std::vector<NodeRef> simplify_program(std::span<const NodeRef> roots, RewriteLog* log,
+                                      const DisabledRules& disabled) {
+  return Rewriter(program_rules(), Direction::BottomUp, disabled, log).run(roots);
+}
+
+}  // namespace anneal

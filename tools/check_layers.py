@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Checks that every #include points downwards in the order of the folders of src/.
+
+A file in src/X may include "Y/..." where Y is X or stands before X in LAYERS, and <anneal/...>.
+A public header may include the standard library and <anneal/...> only.
+Prints one line a violation, file:line: message, and exits with 1 when there is any.
+"""
+import pathlib
+import re
+import sys
+
+LAYERS = [
+    "base", "ir", "rewrite", "symbolic", "tensor", "transform", "schedule", "kernel",
+    "codegen", "runtime", "tune", "nn", "optim", "io", "models", "profile",
+]
+GENERATED = {"anneal_version.h"}
+SUFFIXES = {".cc", ".h", ".def", ".inc"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+STANDARD = re.compile(r"[a-z0-9_]+")
+
+
+def includes(path):
+    """Yields (line number, '"' or '<', included name) for each #include of the file."""
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        if match := INCLUDE.match(line):
+            yield number, match[1], match[2]
+
+
+def check_source(layer, kind, name):
+    """Says what is wrong with a file of src/`layer` including `name`, or returns None."""
+    folder = name.split("/")[0] if "/" in name else None
+    if folder in ("cli", "studio", "web"):
+        return f'src/ must not include {folder}/: "{name}"'
+    if kind == "<" or name in GENERATED:
+        return None
+    if folder not in LAYERS:
+        return f'"{name}" does not start with a folder of src/ (write "{layer}/..." for a neighbour)'
+    if LAYERS.index(folder) > LAYERS.index(layer):
+        return f'{layer}/ must not include {folder}/, which stands above it: "{name}"'
+    return None
+
+
+def check_public(kind, name):
+    """Says what is wrong with a public header including `name`, or returns None."""
+    if kind == "<" and (STANDARD.fullmatch(name) or name.startswith("anneal/")):
+        return None
+    return f"a public header includes only the standard library and <anneal/...>, not {name}"
+
+
+def violations(root):
+    def files(folder):
+        return sorted(p for p in (root / folder).rglob("*") if p.suffix in SUFFIXES)
+
+    for path in files("src"):
+        layer = path.relative_to(root / "src").parts[0]
+        if layer not in LAYERS:
+            yield path, 1, f"src/{layer} is not in the list of layers (tools/check_layers.py)"
+            continue
+        for line, kind, name in includes(path):
+            if message := check_source(layer, kind, name):
+                yield path, line, message
+    for path in files("include"):
+        for line, kind, name in includes(path):
+            if message := check_public(kind, name):
+                yield path, line, message
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent.parent
+    found = list(violations(root))
+    for path, line, message in found:
+        print(f"{path.relative_to(root)}:{line}: {message}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
