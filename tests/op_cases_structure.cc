@@ -112,6 +112,42 @@ std::vector<OpCase> structure_cases() {
        [](Inputs) { return Generator(3).normal({3, 3}, 1, 2, DType::F64); },
        {.differentiable = false, .any_float = false}},
       {"random_integers", {}, [](Inputs) { return Generator(4).integers({12}, -3, 5); }, kWhole},
+      {"random_rand",
+       {},
+       [](Inputs) {
+         seed(5);
+         return rand({2, 3}, DType::F64);
+       },
+       {.differentiable = false, .any_float = false}},
+      {"random_randn",
+       {},
+       [](Inputs) {
+         seed(6);
+         return randn({4}, DType::F64);
+       },
+       {.differentiable = false, .any_float = false}},
+      {"random_uniform_thread",
+       {},
+       [](Inputs) {
+         seed(7);
+         return uniform({4}, 2, 3, DType::F64);
+       },
+       {.differentiable = false, .any_float = false}},
+      {"random_randint",
+       {},
+       [](Inputs) {
+         seed(8);
+         return randint({6}, 10, 100, DType::U8);
+       },
+       kWhole},
+      {"random_second_draw",
+       {},
+       [](Inputs) {
+         Generator g(9);
+         Tensor first = g.bits({4});
+         return first ^ g.bits({4});
+       },
+       kWhole},
   };
 }
 

@@ -27,8 +27,8 @@ constexpr DType dtype_of();
 
 // What a symbolic program is run with: numbers for its Variables, contents for its inputs.
 struct Bindings {
-  std::vector<std::pair<Variable, int64_t>> sizes;
-  std::vector<std::pair<Tensor, Tensor>> inputs;
+  std::vector<std::pair<Variable, int64_t>> sizes = {};
+  std::vector<std::pair<Tensor, Tensor>> inputs = {};
 };
 
 using Location = std::source_location;  // of the call, in the user's file
@@ -245,7 +245,7 @@ struct Padding {
 // Of one axis: from begin up to end by step. Negative numbers count from the end; a negative step
 // reads backwards, as in Python.
 struct Slice {
-  std::optional<Dim> begin, end;
+  std::optional<Dim> begin = {}, end = {};
   int64_t step = 1;
 };
 

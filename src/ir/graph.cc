@@ -62,6 +62,8 @@ Graph::~Graph() {
 
 NodeRef Graph::try_make(Op op, DType given, std::span<const NodeRef> sources, Arg arg,
                         std::string* error) {
+  for (NodeRef source : sources)
+    if (!source) throw InternalError(fmt::format("{}: a source is null", name(op)));
   DType dtype = infer_dtype(op, given, sources);
   KeyBuilder builder(static_cast<uint64_t>(op) | static_cast<uint64_t>(dtype) << 8 |
                      static_cast<uint64_t>(sources.size()) << 16);

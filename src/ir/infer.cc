@@ -39,8 +39,6 @@ struct Inference {
     size_t exact = row().tail == Tail::Pairs && n > 0 ? 1 + 2 * source(0)->rank() : wanted;
     if (open ? n < wanted : n != exact) reject(fmt::format("has {} sources, needs {}", n, exact));
     if (n > Limits::kSources) reject(fmt::format("has {} sources, at most {}", n, Limits::kSources));
-    for (NodeRef s : sources)
-      if (!s) reject("has a null source");
   }
 
   void check_dtypes() {
@@ -65,7 +63,7 @@ struct Inference {
     if (op == Op::Bitcast &&
         (dtype == DType::Index || is_bool(dtype) != is_bool(source(0)->dtype) ||
          byte_size(dtype) != byte_size(source(0)->dtype)))
-      reject(fmt::format("{} and {} differ in size", name(source(0)->dtype), name(dtype)));
+      reject(fmt::format("{} cannot be read as {}", name(source(0)->dtype), name(dtype)));
     if (op == Op::Threefry && dtype != DType::U32) reject("needs u32");
   }
 

@@ -8,7 +8,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <new>
 #include <optional>
 
 #include <fmt/format.h>
@@ -19,189 +18,12 @@
 #include "ir/float_formats.h"
 #include "ir/node_map.h"
 #include "ir/semantics.h"
+#include "ir/strided.h"
 
 namespace anneal {
 namespace {
 
-using Sizes = std::vector<int64_t>;
-
-// Of one tensor. Eight bytes an element: 64 GiB.
-constexpr int64_t kMaxElements = int64_t{1} << 33;
-
-// ---- memory ------------------------------------------------------------------------------------
-
-// Elements somewhere in memory: the one at coordinates c is data[offset + sum of c * strides].
-// A stride of 0 repeats, a negative one reads backwards. Views share memory; none writes to it.
-struct View {
-  DType dtype = DType::F32;
-  Sizes shape, strides;
-  int64_t offset = 0;
-  std::shared_ptr<const uint64_t[]> data;
-};
-
-// A view that is still being written: row-major, all its own.
-struct Fresh {
-  View view;
-  std::shared_ptr<uint64_t[]> data;
-  int64_t count = 0;
-
-  std::span<uint64_t> elements() const { return {data.get(), static_cast<size_t>(count)}; }
-  View done() && {
-    view.data = std::move(data);
-    return std::move(view);
-  }
-};
-
-// The sizes multiplied, with zeros left out: what the strides of an empty tensor must still fit.
-std::optional<int64_t> checked_extent(const Sizes& shape) {
-  std::optional<int64_t> extent = 1;
-  for (int64_t size : shape)
-    if (extent && size != 0) extent = checked_mul(*extent, size);
-  return extent;
-}
-
-bool is_empty(const Sizes& shape) {
-  return std::find(shape.begin(), shape.end(), 0) != shape.end();
-}
-
-int64_t count_elements(const Sizes& shape) {
-  for (int64_t size : shape)
-    if (size < 0) fail(fmt::format("a size is negative: [{}]", fmt::join(shape, ", ")));
-  const std::optional<int64_t> extent = checked_extent(shape);
-  if (!extent || (*extent > kMaxElements && !is_empty(shape)))
-    fail(fmt::format("[{}] has too many elements, at most {}", fmt::join(shape, ", "),
-                     kMaxElements));
-  return is_empty(shape) ? 0 : *extent;
-}
-
-// Of a shape that was counted.
-Sizes row_major(const Sizes& shape) {
-  Sizes strides(shape.size());
-  int64_t stride = 1;
-  for (size_t axis = shape.size(); axis-- > 0;) {
-    strides[axis] = stride;
-    stride *= std::max<int64_t>(shape[axis], 1);
-  }
-  return strides;
-}
-
-Fresh allocate(DType dtype, Sizes shape) {
-  const int64_t count = count_elements(shape);
-  Fresh result{{dtype, shape, row_major(shape), 0, nullptr}, nullptr, count};
-  try {
-    result.data = std::make_shared_for_overwrite<uint64_t[]>(static_cast<size_t>(count));
-  } catch (const std::bad_alloc&) {
-    fail(fmt::format("no memory for [{}], {} elements", fmt::join(shape, ", "), count));
-  }
-  return result;
-}
-
-View view_of(const Value& value) {
-  if (count_elements(value.shape) != value.size())
-    throw InternalError(fmt::format("a value of shape [{}] has {} elements",
-                                    fmt::join(value.shape, ", "), value.size()));
-  std::shared_ptr<const uint64_t[]> borrowed(std::shared_ptr<void>(), value.payload.data());
-  return {value.dtype, value.shape, row_major(value.shape), 0, std::move(borrowed)};
-}
-
-// One element, everywhere in the shape.
-View repeated(Scalar value, Sizes shape) {
-  count_elements(shape);
-  Fresh one = allocate(value.dtype(), {});
-  one.elements()[0] = value.bits();
-  View view = std::move(one).done();
-  view.strides.assign(shape.size(), 0);
-  view.shape = std::move(shape);
-  return view;
-}
-
-int64_t integer(const View& scalar) { return static_cast<int64_t>(scalar.data[scalar.offset]); }
-
-// ---- loops -------------------------------------------------------------------------------------
-
-struct Layout {
-  const Sizes& strides;
-  int64_t offset;
-};
-
-Layout layout(const View& view) { return {view.strides, view.offset}; }
-
-// Visits a shape in row-major order with N operands, each at its own place. Calls
-// row(count, places, steps) for runs of elements that are evenly spaced in every operand; axes that
-// all operands cross evenly are one run.
-template <size_t N, typename Row>
-void walk(const Sizes& shape, const std::array<Layout, N>& operands, Row row) {
-  struct Axis {
-    int64_t size;
-    std::array<int64_t, N> steps;
-  };
-  if (is_empty(shape)) return;
-  std::vector<Axis> axes;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 1) continue;
-    Axis axis{shape[i], {}};
-    bool even = !axes.empty();
-    for (size_t k = 0; k < N; ++k) {
-      axis.steps[k] = operands[k].strides[i];
-      even = even && axes.back().steps[k] == axis.steps[k] * axis.size;
-    }
-    if (even) {
-      axis.size *= axes.back().size;
-      axes.back() = axis;
-    } else {
-      axes.push_back(axis);
-    }
-  }
-  Axis inner{1, {}};
-  if (!axes.empty()) {
-    inner = axes.back();
-    axes.pop_back();
-  }
-  std::array<int64_t, N> places;
-  for (size_t k = 0; k < N; ++k) places[k] = operands[k].offset;
-  Sizes counters(axes.size(), 0);
-  for (;;) {
-    row(inner.size, places, inner.steps);
-    size_t axis = axes.size();
-    for (; axis > 0; --axis) {
-      const Axis& outer = axes[axis - 1];
-      const bool more = ++counters[axis - 1] < outer.size;
-      const int64_t times = more ? 1 : 1 - outer.size;  // one forward, or back to the start
-      for (size_t k = 0; k < N; ++k) places[k] += outer.steps[k] * times;
-      if (more) break;
-      counters[axis - 1] = 0;
-    }
-    if (axis == 0) return;
-  }
-}
-
-// Copies a view's elements to places given by strides.
-void copy_elements(const View& from, uint64_t* to, const Layout& where) {
-  const uint64_t* source = from.data.get();
-  walk<2>(from.shape, {layout(from), where}, [=](int64_t count, const auto& at, const auto& step) {
-    for (int64_t i = 0; i < count; ++i) to[at[1] + i * step[1]] = source[at[0] + i * step[0]];
-  });
-}
-
-Fresh copy_of(const View& view) {
-  Fresh copy = allocate(view.dtype, view.shape);
-  copy_elements(view, copy.data.get(), layout(copy.view));
-  return copy;
-}
-
-Value value_of(const View& view) {
-  Value value{view.dtype, view.shape, {}};
-  const size_t count = static_cast<size_t>(count_elements(view.shape));
-  const Sizes strides = row_major(view.shape);
-  if (count != 0 && view.strides == strides) {
-    const uint64_t* first = view.data.get() + view.offset;
-    value.payload.assign(first, first + count);
-  } else {
-    value.payload.resize(count);
-    copy_elements(view, value.payload.data(), {strides, 0});
-  }
-  return value;
-}
+using namespace strided;
 
 // ---- payloads of floats -------------------------------------------------------------------------
 
@@ -345,7 +167,7 @@ struct Step {
 
   static Scalar unit(Op op, DType dtype) {
     switch (op) {
-      case Op::ReduceSum: return Scalar::of_int(dtype, 0);
+      case Op::ReduceSum: return Scalar::of(dtype, -0.0);  // for -0.0 + x is x, at x = -0.0 too
       case Op::ReduceProd: return Scalar::of_int(dtype, 1);
       case Op::ReduceMax: return lowest(dtype);
       default: return highest(dtype);
@@ -385,6 +207,8 @@ struct Step {
               for (int64_t i = 0; i < count; ++i) total = combine(total, in[at[0] + i * step[0]]);
               out[at[1]] = total;
             });
+    if (is_empty(source(0).shape) && node->op == Op::ReduceSum)
+      std::ranges::fill(result.elements(), 0);  // the sum of nothing is +0.0
     return settle(std::move(result));
   }
 

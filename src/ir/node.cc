@@ -1,11 +1,15 @@
 #include "ir/node.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace anneal {
 
 bool Node::is_const_value(double value) const {
-  return op == Op::Const && scalar() == Scalar::of(dtype, value);
+  if (op != Op::Const) return false;
+  // A number the dtype cannot hold (-1 in u8) is no value of it; -0.0 is not 0.0.
+  double mine = scalar().as_double();
+  return mine == value && std::signbit(mine) == std::signbit(value);
 }
 
 int64_t static_value(NodeRef index) {

@@ -60,11 +60,17 @@ class Printer {
   std::string all() {
     for (NodeRef variable : named_) declaration(variable), out_ += '\n';
     for (NodeRef node : lines_) definition(node), out_ += '\n';
-    out_ += "return";
-    if (!roots_.empty()) out_ += ' ';
-    operands(roots_);
-    out_ += '\n';
+    result(), out_ += '\n';
     return std::move(out_);
+  }
+
+  std::vector<std::pair<NodeRef, std::string>> each() {
+    std::vector<std::pair<NodeRef, std::string>> lines;
+    auto take = [&](NodeRef node) { lines.emplace_back(node, std::exchange(out_, {})); };
+    for (NodeRef variable : named_) declaration(variable), take(variable);
+    for (NodeRef node : lines_) definition(node), take(node);
+    result(), take(nullptr);
+    return lines;
   }
 
   std::string line(NodeRef node) {
@@ -120,6 +126,12 @@ class Printer {
     argument(node, row.arg);
     append(" : {}", name(node->dtype));
     if (node->dtype != DType::Index) sizes(node->shape->dims());
+  }
+
+  void result() {
+    out_ += "return";
+    if (!roots_.empty()) out_ += ' ';
+    operands(roots_);
   }
 
   void argument(NodeRef node, ArgKind kind) {
@@ -293,6 +305,10 @@ std::string print(std::span<const NodeRef> roots) { return Printer(roots).all();
 
 std::string print_line(std::span<const NodeRef> roots, NodeRef node) {
   return Printer(roots).line(node);
+}
+
+std::vector<std::pair<NodeRef, std::string>> print_lines(std::span<const NodeRef> roots) {
+  return Printer(roots).each();
 }
 
 std::string to_text(NodeRef index) { return InfixWriter().run(index); }

@@ -29,6 +29,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -41,6 +42,9 @@ inline std::string print(NodeRef root) { return print(std::span(&root, 1)); }
 
 // The line of one node in print(roots), which must reach it, without the line end. For messages.
 std::string print_line(std::span<const NodeRef> roots, NodeRef node);
+
+// The lines of print(roots), each with the node it defines: the last, `return`, defines none.
+std::vector<std::pair<NodeRef, std::string>> print_lines(std::span<const NodeRef> roots);
 
 struct ParseError {
   size_t line = 0, column = 0;  // from 1

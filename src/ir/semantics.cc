@@ -75,10 +75,9 @@ uint64_t quotient(uint64_t a, uint64_t b) { return b == 0 ? 0 : a / b; }
 int64_t remainder(int64_t a, int64_t b) { return b == 0 ? 0 : floor_mod(a, b); }
 uint64_t remainder(uint64_t a, uint64_t b) { return b == 0 ? 0 : a % b; }
 
-// Read as unsigned, a negative count is a large one.
-uint64_t shift_left(uint64_t a, uint64_t count, DType dtype) {
-  return count < 8 * byte_size(dtype) ? a << count : 0;
-}
+// Read as unsigned, a negative count is a large one. From the dtype's width on only bits are left
+// that wrapping drops.
+uint64_t shift_left(uint64_t a, uint64_t count) { return count < 64 ? a << count : 0; }
 // Beyond 63 every bit is a copy of the sign.
 int64_t shift_right(int64_t a, int64_t count) {
   return count < 0 ? 0 : a >> (count < 63 ? count : 63);
@@ -103,7 +102,7 @@ uint64_t int_op(Op op, DType dtype, T a, T b) {
     case Op::And:      return x & y;
     case Op::Or:       return x | y;
     case Op::Xor:      return x ^ y;
-    case Op::Shl:      return shift_left(x, y, dtype);
+    case Op::Shl:      return shift_left(x, y);
     case Op::Shr:      return static_cast<uint64_t>(shift_right(a, b));
     default:           reject(op, dtype);
   }

@@ -79,14 +79,21 @@ NodeRef congruent(const Match& m) {
 
 // ---- parts of the sum are multiples of the divisor ------------------------------------------------
 
-// (a * d + b) // d is a + b // d, and its remainder is b % d.
-NodeRef exact_terms(const Match& m) {
-  Division division = divide(expand(m[x]), expand(m[y]));
+NodeRef exact_terms_of(const Match& m, const LinearForm& numerator, const LinearForm& divisor) {
+  Division division = divide(numerator, divisor);
   if (is_zero(division.quotient) || division.rest.overflow || division.quotient.overflow)
     return unchanged;
   NodeRef rest = compact(division.rest);
   if (!is_quotient(m.root())) return no_longer(m.root(), index_mod(rest, m[y]));
   return no_longer(m.root(), index_add(compact(division.quotient), divided(rest, m[y])));
+}
+
+// (a * d + b) // d is a + b // d, and its remainder is b % d.
+NodeRef exact_terms(const Match& m) {
+  LinearForm numerator = linear_form(m[x]), divisor = expand(m[y]);
+  if (numerator.overflow || divisor.overflow) return unchanged;
+  if (NodeRef result = exact_terms_of(m, numerator, divisor)) return result;
+  return has_products(numerator) ? exact_terms_of(m, expand(numerator), divisor) : unchanged;
 }
 
 // Modulo 4, 9 * a + 7 is a + 3.
@@ -148,9 +155,7 @@ std::vector<Monomial> factors_in_common(const LinearForm& numerator, const Linea
   return found;
 }
 
-NodeRef low_part(const Match& m) {
-  LinearForm numerator = expand(m[x]), divisor = expand(m[y]);
-  if (numerator.overflow || divisor.overflow) return unchanged;
+NodeRef low_part_of(const Match& m, const LinearForm& numerator, const LinearForm& divisor) {
   for (const Monomial& g : factors_in_common(numerator, divisor)) {
     if (g.base && !is_positive(g.base)) continue;
     std::optional<LinearForm> e = divide(divisor, g);
@@ -168,6 +173,14 @@ NodeRef low_part(const Match& m) {
     if (NodeRef accepted = no_longer(m.root(), result)) return accepted;
   }
   return unchanged;
+}
+
+// As it is written first: multiplied out, a product of sums may be too long to be worth it.
+NodeRef low_part(const Match& m) {
+  LinearForm numerator = linear_form(m[x]), divisor = expand(m[y]);
+  if (numerator.overflow || divisor.overflow) return unchanged;
+  if (NodeRef result = low_part_of(m, numerator, divisor)) return result;
+  return has_products(numerator) ? low_part_of(m, expand(numerator), divisor) : unchanged;
 }
 
 // ---- division inside division ---------------------------------------------------------------------

@@ -158,12 +158,15 @@ LinearForm expand(const LinearForm& form) {
   return expanded;
 }
 
+bool has_products(const LinearForm& form) {
+  return std::any_of(form.terms.begin(), form.terms.end(),
+                     [](const auto& term) { return term.base->op == Op::Mul; });
+}
+
 LinearForm expand(NodeRef expression) { return expand(linear_form(expression)); }
 
 NodeRef compact(const LinearForm& form) {
-  bool has_products = std::any_of(form.terms.begin(), form.terms.end(),
-                                  [](const auto& term) { return term.base->op == Op::Mul; });
-  NodeRef shared = has_products ? most_shared_factor(form) : nullptr;
+  NodeRef shared = has_products(form) ? most_shared_factor(form) : nullptr;
   if (!shared) return from_linear_form(form);
   LinearForm with, without;
   for (const Monomial& m : monomials(form)) {

@@ -50,6 +50,8 @@ Division divide(const LinearForm& form, const LinearForm& divisor);
 inline bool is_zero(const LinearForm& form) {
   return form.terms.empty() && form.constant == 0 && !form.overflow;
 }
+// Whether some term is a product of non-constants, which expand() might take apart.
+bool has_products(const LinearForm& form);
 inline bool is_constant(const LinearForm& form) { return form.terms.empty() && !form.overflow; }
 
 }  // namespace anneal

@@ -29,9 +29,7 @@ NodeRef normal_product(const Match& m) {
 // Sums that hold products of several non-constants: (a + b) * n - a * n is b * n.
 NodeRef sum_of_products(const Match& m) {
   LinearForm form = linear_form(m.root());
-  auto is_product = [](const LinearForm::Term& term) { return term.base->op == Op::Mul; };
-  if (form.overflow || std::none_of(form.terms.begin(), form.terms.end(), is_product))
-    return unchanged;
+  if (form.overflow || !has_products(form)) return unchanged;
   LinearForm expanded = expand(form);
   return expanded.overflow ? unchanged : shorter(m.root(), compact(expanded));
 }

@@ -3,6 +3,7 @@
 #include <anneal/functional.h>
 #include <anneal/grad.h>
 
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -40,7 +41,10 @@ Tensor wide_softplus(const Tensor& x) { return where(x >= 0, x, 0) + log1p(exp(m
 
 // x minus the largest along the axis: exp() of it stays in 0..1. A constant shift changes neither
 // softmax nor its gradient.
-Tensor shifted(const Tensor& x, int64_t axis) { return x - stop_gradient(max(x, axis, true)); }
+Tensor shifted(const Tensor& x, int64_t axis) {
+  std::array reduced{static_cast<int64_t>(checked_axis(axis, x.rank()))};
+  return x - stop_gradient(wrap(reduce_node(Op::ReduceMax, node_of(x), reduced)));
+}
 
 template <typename Function>
 Tensor in_wide(const char* name, const Operand& x, Function function) {

@@ -147,7 +147,8 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t axis, Location where) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     NodeRef piece = node_of(tensors[i]);
     bool same = piece->rank() == first->rank();
-    for (size_t k = 0; k < first->rank() && same; ++k) same = prove_equal(piece->dim(k), first->dim(k));
+    for (size_t k = 0; k < first->rank() && same; ++k)
+      same = prove_equal(piece->dim(k), first->dim(k));
     if (!same)
       fail(fmt::format("shapes differ: tensor 0 is {}, tensor {} is {}", shape_text(first), i,
                        shape_text(piece)),
@@ -179,9 +180,9 @@ Tensor pad(const Operand& x, const std::vector<Padding>& padding, PadMode mode, 
   for (size_t axis = 0; axis < padding.size(); ++axis) {
     NodeRef before = node_of(padding[axis].before), after = node_of(padding[axis].after);
     if (is_number(before, 0) && is_number(after, 0)) continue;
-    node = join({margin(node, axis, before, mode, true), node,
-                 margin(node, axis, after, mode, false)},
-                axis);
+    node =
+        join({margin(node, axis, before, mode, true), node, margin(node, axis, after, mode, false)},
+             axis);
   }
   return wrap(node);
 }

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "symbolic/bounds.h"
-#include "tensor/lift.h"
+#include "tensor/movement.h"
 #include "tensor/windows.h"
 
 namespace anneal {
@@ -101,6 +100,7 @@ Tensor convolve(const Tensor& x, const Tensor& weight, const std::vector<Window>
 
   std::vector<NodeRef> dims = left;
   dims[2] = right[2];
+  check_sizes(dims);
   NodeRef product = make(Op::Mul, {broadcast_to(patches, dims), broadcast_to(kernels, dims)});
   std::vector<int64_t> summed;
   for (size_t axis = 3 + space; axis < dims.size(); ++axis) summed.push_back(static_cast<int64_t>(axis));
@@ -146,7 +146,7 @@ Tensor conv(const char* name, const Operand& x, const Operand& weight, const Ten
 // ---- transposed --------------------------------------------------------------------------------
 
 // stride - 1 zeros after each element of the spatial axes.
-NodeRef spread(NodeRef x, const std::vector<Window>& windows) {
+NodeRef insert_zeros(NodeRef x, const std::vector<Window>& windows) {
   std::vector<NodeRef> apart{x->dim(0), x->dim(1)}, together = apart;
   std::vector<NodeRef> pairs(4, index_const(0));
   for (size_t i = 0; i < windows.size(); ++i) {
@@ -184,7 +184,7 @@ Tensor transposed_weight(const Conv& c) {
   return wrap(flip_node(permute_node(weight, order), flipped));
 }
 
-// The adjoint of a convolution with this stride: spread x out, then slide the flipped kernels over
+// The adjoint of a convolution with this stride: put zeros between the elements of x, then slide the flipped kernels over
 // it one by one. The result has (n - 1) * stride - 2 * padding + extent + output_padding elements.
 Tensor conv_transpose(const char* name, const Operand& x, const Operand& weight, const Tensor& bias,
                       const ConvOptions& options, size_t space) {
@@ -214,10 +214,10 @@ Tensor conv_transpose(const char* name, const Operand& x, const Operand& weight,
                        2 + i, to_text(c.x.shape()), w.padding),
            "pad less, or give x more elements");
     before.push_back(w.extent() - 1 - w.padding);
-    // spread() left stride - 1 zeros after the last element.
+    // insert_zeros() left stride - 1 zeros after the last element.
     after.push_back(w.extent() - 1 - w.padding + extra[i] - (w.stride - 1));
   }
-  Tensor wide = wrap(pad_or_cut(spread(node_of(c.x), c.windows), before, after));
+  Tensor wide = wrap(pad_or_cut(insert_zeros(node_of(c.x), c.windows), before, after));
   std::vector<Window> windows = c.windows;
   for (Window& w : windows) w = {w.kernel, 1, w.dilation, 0};
   return add_bias(convolve(wide, transposed_weight(c), windows), c.bias);

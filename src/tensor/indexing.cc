@@ -1,5 +1,7 @@
 // Reading and writing at places that are data. Shapes are fitted here to what Gather and Scatter
 // need: equal sizes beside the axis.
+#include <array>
+
 #include <fmt/format.h>
 
 #include <anneal/tensor.h>
@@ -51,10 +53,10 @@ void check_within(NodeRef x, NodeRef index, size_t axis) {
   check_same_rank(x, index);
   for (size_t i = 0; i < x->rank(); ++i)
     if (i != axis && !prove_less_equal(index->dim(i), x->dim(i)))
-      fail(fmt::format("axis {} of the index {} is {}, that of x {} is only {}", i,
-                       shape_text(index), to_text(index->dim(i)), shape_text(x),
-                       to_text(x->dim(i))),
-           fmt::format("beside axis {} the index must not be larger than x", axis));
+      fail(
+          fmt::format("axis {} of the index {} is {}, that of x {} is only {}", i,
+                      shape_text(index), to_text(index->dim(i)), shape_text(x), to_text(x->dim(i))),
+          fmt::format("beside axis {} the index must not be larger than x", axis));
 }
 
 // The values in the dtype of x and the shape of the index.
@@ -63,7 +65,8 @@ NodeRef checked_values(const Operand& x, const Operand& values, NodeRef index) {
   std::array<const Operand*, 2> operands{&x, &values};
   if (meeting_dtype(operands) != dtype)
     fail(fmt::format("the values are {}, x is {}", name(node_of(values)->dtype), name(dtype)),
-         fmt::format("cast the values to {}, or x to {}", name(dtype), name(meeting_dtype(operands))));
+         fmt::format("cast the values to {}, or x to {}", name(dtype),
+                     name(meeting_dtype(operands))));
   NodeRef node = lift(values, dtype);
   std::vector<NodeRef> both{node, index};
   std::vector<NodeRef> dims = broadcast_dims(both);
@@ -100,8 +103,8 @@ Tensor take_along_axis(const Operand& x, const Operand& index, int64_t axis) {
   NodeRef node = node_of(x), places = checked_index(index);
   size_t along = checked_axis(axis, node->rank());
   check_same_rank(node, places);
-  auto [table, where] = meet_beside(node, places, along);
-  return wrap(gather_node(table, where, along));
+  auto [table, fitted] = meet_beside(node, places, along);
+  return wrap(gather_node(table, fitted, along));
 }
 
 Tensor gather(const Operand& x, int64_t axis, const Operand& index) {

@@ -183,8 +183,7 @@ Tensor permute(const Operand& x, const std::vector<int64_t>& axes) {
          "name every axis once, in the new order");
   checked_axes(Axes(axes), node->rank());
   std::vector<int64_t> order;
-  for (int64_t axis : axes)
-    order.push_back(static_cast<int64_t>(checked_axis(axis, node->rank())));
+  for (int64_t axis : axes) order.push_back(static_cast<int64_t>(checked_axis(axis, node->rank())));
   return wrap(permute_node(node, order));
 }
 
@@ -192,7 +191,8 @@ Tensor transpose(const Operand& x, int64_t a, int64_t b) {
   CallScope call("transpose", x.where());
   NodeRef node = node_of(x);
   std::vector<int64_t> order = checked_axes(Axes(), node->rank());
-  std::swap(order[checked_axis(a, node->rank())], order[checked_axis(b, node->rank())]);
+  size_t first = checked_axis(a, node->rank()), second = checked_axis(b, node->rank());
+  std::swap(order[first], order[second]);
   return wrap(permute_node(node, order));
 }
 
@@ -282,6 +282,7 @@ Tensor repeat(const Operand& x, int64_t count, int64_t axis) {
   after = rows.insert(after, index_const(1));
   NodeRef column = reshape_node(node, rows);
   *after = index_const(count);
+  check_sizes(rows);
   return wrap(reshape_node(expand_node(column, rows), dims));
 }
 
@@ -295,7 +296,8 @@ Tensor tile(const Operand& x, const std::vector<int64_t>& counts) {
     size_t without_size = rank - node->rank(), without_count = rank - counts.size();
     NodeRef size = axis < without_size ? index_const(1) : node->dim(axis - without_size);
     int64_t count = axis < without_count ? 1 : counts[axis - without_count];
-    if (count < 0) fail(fmt::format("{} repetitions of axis {}", count, axis), "repeat 0 times or more");
+    if (count < 0)
+      fail(fmt::format("{} repetitions of axis {}", count, axis), "repeat 0 times or more");
     if (count != 1) {
       from.push_back(index_const(1));
       to.push_back(index_const(count));

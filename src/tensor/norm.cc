@@ -3,6 +3,8 @@
 #include <anneal/functional.h>
 #include <fmt/format.h>
 
+#include <array>
+
 #include "tensor/lift.h"
 #include "tensor/wide.h"
 

@@ -60,7 +60,7 @@ Tensor adaptive(Tensor x, const std::vector<int64_t>& sizes, const Adaptive& kin
   check_space(x, sizes.size(), "sizes");
   size_t lead = x.rank() - sizes.size();
   Sizes split = x.shape();
-  split.resize(lead);
+  split.erase(split.begin() + static_cast<std::ptrdiff_t>(lead), split.end());
   std::vector<int64_t> even, uneven;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 1) fail(fmt::format("a size is {}", sizes[i]), "sizes start at 1");

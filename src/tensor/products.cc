@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "tensor/lift.h"
+#include "tensor/movement.h"
 
 namespace anneal {
 namespace {
@@ -35,6 +35,7 @@ NodeRef arranged(NodeRef node, std::span<const int64_t> axes) {
 NodeRef multiply_and_sum(NodeRef a, NodeRef b, size_t summed) {
   std::array<NodeRef, 2> pair{a, b};
   std::vector<NodeRef> dims = broadcast_dims(pair);
+  check_sizes(dims);
   NodeRef product = make(Op::Mul, {broadcast_to(a, dims), broadcast_to(b, dims)});
   std::vector<int64_t> axes;
   for (size_t axis = dims.size() - summed; axis < dims.size(); ++axis)
@@ -133,7 +134,7 @@ class Einsum {
   Einsum(std::string_view equation, std::vector<NodeRef> operands)
       : equation_(equation), operands_(std::move(operands)) {
     parse();
-    check_sizes();
+    check_indices();
   }
 
   NodeRef run() {
@@ -235,7 +236,7 @@ class Einsum {
   }
 
   // A letter means one size everywhere; an axis of "..." may be 1 in some operands.
-  void check_sizes() {
+  void check_indices() {
     std::map<Label, std::pair<size_t, Dim>> known;
     for (size_t i = 0; i < terms_.size(); ++i) {
       for (size_t axis = 0; axis < terms_[i].size(); ++axis) {

@@ -1,7 +1,8 @@
 // Reductions and running reductions. Each is a reduce op, or a formula over such that keeps its
 // precision and its meaning for NaN, infinities and empty axes.
 #include <algorithm>
-#include <cstdlib>
+#include <array>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 
 #include "symbolic/simplify.h"
 #include "tensor/movement.h"
+#include "tensor/wide.h"
 
 namespace anneal {
 namespace {
@@ -59,12 +61,7 @@ NodeRef as_summand(NodeRef node) {
   return make_cast(node, is_unsigned(node->dtype) ? DType::U32 : DType::I32);
 }
 
-// Formulas of several steps run in f32 at least, and round to the operand's float at the end.
-NodeRef as_wide_float(NodeRef node) {
-  node = as_float(node);
-  return byte_size(node->dtype) < 4 ? make_cast(node, DType::F32) : node;
-}
-DType result_dtype(NodeRef operand) { return as_float(operand)->dtype; }
+NodeRef as_wide_float(NodeRef node) { return make_cast(node, wide_dtype(node->dtype)); }
 
 NodeRef divide(NodeRef node, NodeRef count) {
   return make(Op::Div, {node, spread(count, node->dtype, node->shape->dims())});
@@ -86,8 +83,8 @@ Tensor variance(const Request& request, int64_t correction) {
   Tensor center = wrap(divide(request.reduce(Op::ReduceSum, node_of(x)), count));
   Tensor squares = square(x - center);
   NodeRef freedom = simplify(index_sub(count, index_const(correction)));
-  return wrap(divide(request.reduce(Op::ReduceSum, node_of(squares)),
-                     greatest(freedom, index_const(0))));
+  return wrap(
+      divide(request.reduce(Op::ReduceSum, node_of(squares)), greatest(freedom, index_const(0))));
 }
 
 // The first place of the extreme. NaN is the extreme of both kinds, as in NumPy.
@@ -122,7 +119,8 @@ struct Scan {
     check_sizes(dims);
     int64_t i = static_cast<int64_t>(axis), j = i + 1;
     NodeRef before = make(Op::Le, {make_iota(DType::I32, dims, j), make_iota(DType::I32, dims, i)});
-    NodeRef square = make(Op::Where, {before, expand_node(row, dims), make_const(x->dtype, unit, dims)});
+    NodeRef square =
+        make(Op::Where, {before, expand_node(row, dims), make_const(x->dtype, unit, dims)});
     return reshape_node(reduce_node(op, square, std::array{j}), x->shape->dims());
   }
 
@@ -135,6 +133,7 @@ struct Scan {
     std::vector<NodeRef> dims = dims_of(x);
     dims[axis] = index_const(count);
     dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, index_const(kBlock));
+    check_sizes(dims);
     NodeRef inside = triangle(reshape_node(padded, dims), axis + 1);
     NodeRef last = cut(inside, axis + 1, index_const(kBlock - 1), index_const(1));
 
@@ -189,20 +188,20 @@ Tensor mean(const Operand& x, const Axes& axes, bool keep_axes) {
   CallScope call("mean", x.where());
   Request request(x, axes, keep_axes);
   NodeRef total = request.reduce(Op::ReduceSum, as_wide_float(request.x));
-  return request.done(make_cast(divide(total, request.count()), result_dtype(request.x)));
+  return request.done(make_cast(divide(total, request.count()), real_dtype(request.x->dtype)));
 }
 
 // NaN where there are not more elements than the correction, as in NumPy.
 Tensor var(const Operand& x, const Axes& axes, bool keep_axes, int64_t correction) {
   CallScope call("var", x.where());
   Request request(x, axes, keep_axes);
-  return request.done(cast(variance(request, correction), result_dtype(request.x)));
+  return request.done(cast(variance(request, correction), real_dtype(request.x->dtype)));
 }
 
 Tensor stddev(const Operand& x, const Axes& axes, bool keep_axes, int64_t correction) {
   CallScope call("stddev", x.where());
   Request request(x, axes, keep_axes);
-  return request.done(cast(sqrt(variance(request, correction)), result_dtype(request.x)));
+  return request.done(cast(sqrt(variance(request, correction)), real_dtype(request.x->dtype)));
 }
 
 Tensor any(const Operand& x, const Axes& axes, bool keep_axes) {
@@ -227,8 +226,8 @@ Tensor argmin(const Operand& x, int64_t axis, bool keep_axis) {
   return place_of(Request(x, axis, keep_axis), Op::ReduceMin);
 }
 
-// log sum e^x = m + log sum e^(x - m) for any m, so m is not differentiated. The largest x keeps the
-// powers finite; where it is infinite itself (or NaN) 0 does: log sum e^-inf = log 0 = -inf.
+// log sum e^x = m + log sum e^(x - m) for any m, so m is not differentiated. The largest x keeps
+// the powers finite; where it is infinite itself (or NaN) 0 does: log sum e^-inf = log 0 = -inf.
 Tensor logsumexp(const Operand& x, const Axes& axes, bool keep_axes) {
   CallScope call("logsumexp", x.where());
   Request request(x, axes, keep_axes);
@@ -237,7 +236,7 @@ Tensor logsumexp(const Operand& x, const Axes& axes, bool keep_axes) {
   Tensor shift = stop_gradient(anneal::where(is_finite(largest), largest, 0));
   Tensor powers = exp(value - shift);
   Tensor total = wrap(request.reduce(Op::ReduceSum, node_of(powers)));
-  return request.done(cast(log(total) + shift, result_dtype(request.x)));
+  return request.done(cast(log(total) + shift, real_dtype(request.x->dtype)));
 }
 
 Tensor cumsum(const Operand& x, int64_t axis) {

@@ -149,8 +149,8 @@ std::vector<Tensor> chunk(const Operand& x, int64_t count, int64_t axis) {
   return split(x, sizes, axis);
 }
 
-// In a square of n rows the diagonal is every (n + 1)-th element. With n zeros at its end the square
-// is n rows of n + 1, and the diagonal their first column.
+// In a square of n rows the diagonal is every (n + 1)-th element. With n zeros at its end the
+// square is n rows of n + 1, and the diagonal their first column.
 Tensor diagonal(const Operand& x, int64_t offset) {
   CallScope call("diagonal", x.where());
   NodeRef node = node_of(x);
@@ -188,9 +188,9 @@ Tensor Tensor::operator[](const Operand& i) const {
   if (i.integer() < 0) at = simplify(index_add(at, size));
   if (!prove_nonnegative(at) || !prove_less(at, size))
     fail(fmt::format("index {} is out of range for axis 0 of {}", i.integer(), shape_text(node)),
-         is_static(size) ? fmt::format("indices go from {} to {}", -static_value(size),
-                                       static_value(size) - 1)
-                         : "give the variables bounds that leave room for it");
+         is_static(size)
+             ? fmt::format("indices go from {} to {}", -static_value(size), static_value(size) - 1)
+             : "give the variables bounds that leave room for it");
   NodeRef row = cut(node, 0, at, index_const(1));
   return wrap(reshape_node(row, node->shape->dims().subspan(1)));
 }

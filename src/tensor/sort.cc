@@ -27,9 +27,7 @@ Tensor ordered_bits(const Tensor& x) {
 
 // Integers in the order wished for. ~k turns the order round, for signed and unsigned alike.
 Tensor sort_keys(const Tensor& x, bool descending) {
-  Tensor keys = is_float(x.dtype())  ? ordered_bits(x)
-                : is_bool(x.dtype()) ? cast(x, DType::U8)
-                                     : x;
+  Tensor keys = is_float(x.dtype()) ? ordered_bits(x) : is_bool(x.dtype()) ? cast(x, DType::U8) : x;
   return descending ? ~keys : keys;
 }
 
@@ -78,16 +76,16 @@ Tensor sorted_places(NodeRef x, size_t axis, bool descending) {
     fail(fmt::format("axis {} of {} has the symbolic size {}", axis, shape_text(x), to_text(size)),
          "the comparisons depend on the size; give it a number");
   int64_t count = static_value(size);
-  int64_t whole = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
-  Tensor keys = sort_keys(wrap(x), descending);
-  // Padding has the greatest key and a later place than every element, so it comes last.
+  int64_t missing = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count))) - count;
   std::vector<Padding> padding(x->rank());
-  padding[axis].after = count == 0 ? 0 : whole - count;
-  keys = wrap(node_of(keys));
-  NodeRef padded = node_of(pad(keys, padding));
-  Tensor place = wrap(make_iota(DType::I32, padded->shape->dims(), static_cast<int64_t>(axis)));
-  NodeRef last = make_const(highest(keys.dtype()), padded->shape->dims());
-  Line line{where(place < count, wrap(padded), wrap(last)), place, axis};
+  padding[axis].after = count == 0 ? 0 : missing;
+  Tensor keys = pad(sort_keys(wrap(x), descending), padding);
+  std::span<const NodeRef> dims = node_of(keys)->shape->dims();
+  Tensor places = wrap(make_iota(DType::I32, dims, static_cast<int64_t>(axis)));
+  // Padding has the greatest key and a later place than every element, so it comes last.
+  if (missing > 0)
+    keys = where(places < count, keys, wrap(make_const(highest(keys.dtype()), dims)));
+  Line line{keys, places, axis};
   line.sort();
   return wrap(cut(node_of(line.places), axis, index_const(0), size));
 }

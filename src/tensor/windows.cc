@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tensor/lift.h"
+#include "tensor/movement.h"
 
 namespace anneal {
 namespace {
@@ -148,6 +148,7 @@ Tensor sliding_windows(const Tensor& x, const std::vector<Window>& windows) {
   }
   auto reshape_to = [&](auto each) { node = reshape_node(node, dims_with(node, lead, plans, each)); };
 
+  check_sizes(dims_with(node, lead, plans, [](const Plan& p) { return Sizes{p.copies, p.padded}; }));
   node = shrink_to(node, lead, plans, [](const Plan& p) { return Sizes{p.used}; });
   node = pad_after(node, lead, plans);
   // Copies of the row, cut again at another pitch.

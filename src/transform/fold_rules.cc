@@ -53,8 +53,7 @@ NodeRef fold_sum(const Match& m) {
   }
   constexpr int64_t kExact = int64_t{1} << 28;
   if (value.dtype() == DType::F64 || count > kExact) return unchanged;
-  // Of -0.0 the sum is +0.0 only when there is something else: 0.0 is where sums start.
-  double product = count == 0 ? 0.0 : value.as_double() * static_cast<double>(count) + 0.0;
+  double product = count == 0 ? 0.0 : value.as_double() * static_cast<double>(count);
   return make_const(Scalar::of(value.dtype(), product), sum->shape->dims());
 }
 

@@ -1,0 +1,188 @@
+// anneal, the program: reads the command line and hands over to one function a command. Exit codes:
+// 0 it worked, 1 it failed, 2 the command line makes no sense.
+#include <csignal>
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <anneal/error.h>
+
+#include "anneal_version.h"
+#include "bench.h"
+#include "explain.h"
+#include "graph.h"
+#include "output.h"
+#include "programs.h"
+
+namespace anneal::cli {
+namespace {
+
+enum Exit : int { kWorked = 0, kFailed = 1, kUsage = 2 };
+
+struct CommandRow {
+  std::string_view group, name, arguments, does, example;
+};
+
+constexpr std::array<CommandRow, 4> kCommands{{
+    {"look", "graph", "PROGRAM", "a training step as one graph, node by node",
+     "anneal graph mlp --step"},
+    {"look", "explain", "OP|PROGRAM", "an op's rules, or the rules that rewrote a program",
+     "anneal explain exp"},
+    {"measure", "bench", "NAME", "figures of the compiler beside their goals",
+     "anneal bench compiler"},
+    {"other", "help", "[COMMAND]", "this text, or that of a command", "anneal help graph"},
+}};
+
+std::string help_text() {
+  std::string text = "anneal, a tensor compiler\n\nusage: anneal COMMAND [ARGS] [--json]\n";
+  std::string_view group;
+  for (const CommandRow& row : kCommands) {
+    if (row.group != group) text += fmt::format("\n{}\n", paint(Colour::Bold, row.group));
+    group = row.group;
+    text += fmt::format("  {:<8} {:<11} {:<52} {}\n", row.name, row.arguments, row.does,
+                        paint(Colour::Dim, row.example));
+  }
+  text += fmt::format("\nprograms: {}\n", fmt::join(program_names(), ", "));
+  return text + "anneal COMMAND --help says more; anneal --version says which this is\n";
+}
+
+std::vector<std::string_view> command_names() {
+  std::vector<std::string_view> names;
+  for (const CommandRow& row : kCommands) names.push_back(row.name);
+  return names;
+}
+
+bool is_command(std::string_view name) { return std::ranges::count(command_names(), name) > 0; }
+
+int usage_error(std::string_view message, std::string_view hint) {
+  fmt::print(stderr, "error: {}\n  hint: {}\n", message, hint);
+  return kUsage;
+}
+
+int unknown_command(std::string_view wrong) {
+  const std::vector<std::string_view> near = near_names(wrong, command_names());
+  return usage_error(fmt::format("there is no command '{}'", wrong),
+                     near.empty() ? "anneal help lists the commands"
+                                  : fmt::format("did you mean {}?", fmt::join(near, ", ")));
+}
+
+// The commands and their options; what they are set to goes to the structs.
+struct CommandLine {
+  CLI::App app{"anneal, a tensor compiler", "anneal"};
+  GraphOptions graph_options;
+  ExplainOptions explain_options;
+  BenchOptions bench_options;
+  std::string help_of;
+  bool step = false, version = false;
+
+  CommandLine() {
+    app.add_flag("--version", version, "say which version this is");
+    CLI::App& graph_command = add("graph");
+    graph_command.add_option("PROGRAM", graph_options.program, programs_text())->required();
+    CLI::Option* forward =
+        graph_command.add_flag("--forward", graph_options.forward, "only what the loss needs");
+    graph_command.add_flag("--step", step, "loss, gradients and updates (what it does anyway)")
+        ->excludes(forward);
+    graph_command.add_flag("--json", graph_options.json, "as JSON");
+
+    CLI::App& explain_command = add("explain");
+    explain_command
+        .add_option("OP|PROGRAM", explain_options.target, "an op (exp, reduce_sum) or a program")
+        ->required();
+    explain_command.add_option("--events", explain_options.events,
+                               "rewrites of a program to show (5)");
+    explain_command
+        .add_option("--disable", explain_options.disabled,
+                    "a rule set or set/rule to leave out; may be repeated")
+        ->take_all();
+    explain_command.add_flag("--json", explain_options.json, "as JSON");
+
+    CLI::App& bench_command = add("bench");
+    bench_command.add_option("NAME", bench_options.name, "compiler")->required();
+    bench_command.add_flag("--json", bench_options.json, "as JSON");
+
+    add("help").add_option("COMMAND", help_of, "a command");
+  }
+
+ private:
+  static std::string programs_text() { return fmt::format("{}", fmt::join(program_names(), ", ")); }
+
+  CLI::App& add(std::string_view name) {
+    for (const CommandRow& row : kCommands)
+      if (row.name == name) {
+        CLI::App& command = *app.add_subcommand(std::string(name), std::string(row.does));
+        return *command.footer(fmt::format("example: {}", row.example));
+      }
+    throw InternalError(fmt::format("command {} has no row", name));
+  }
+};
+
+int show_help(CommandLine& line) {
+  if (line.help_of.empty()) {
+    write(help_text());
+  } else if (is_command(line.help_of)) {
+    write(line.app.get_subcommand(line.help_of)->help("anneal"));
+  } else {
+    return unknown_command(line.help_of);
+  }
+  return kWorked;
+}
+
+int run_command(CommandLine& line) {
+  if (line.version) return write("anneal " ANNEAL_VERSION "\n"), kWorked;
+  if (line.app.got_subcommand("graph")) return graph(line.graph_options), kWorked;
+  if (line.app.got_subcommand("explain")) return explain(line.explain_options), kWorked;
+  if (line.app.got_subcommand("bench")) return bench(line.bench_options) ? kWorked : kFailed;
+  return show_help(line);
+}
+
+int run(int argc, char** argv) {
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if (!first.empty() && first[0] != '-' && !is_command(first)) return unknown_command(first);
+
+  CommandLine line;
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const std::vector<CLI::App*> chosen = line.app.get_subcommands();
+    write(chosen.empty() ? help_text() : chosen[0]->help("anneal"));
+    return kWorked;
+  } catch (const CLI::ParseError& error) {
+    const std::vector<CLI::App*> chosen = line.app.get_subcommands();
+    return usage_error(error.what(), chosen.empty()
+                                         ? "anneal help lists the commands"
+                                         : fmt::format("anneal {} --help lists what it takes",
+                                                       chosen[0]->get_name()));
+  }
+  return run_command(line);
+}
+
+int run_reporting(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const UserError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+  } catch (const InternalError& error) {
+    fmt::print(stderr,
+               "{}\n  this is a bug in anneal {}, not in what you did: please report it with the "
+               "command line\n",
+               error.what(), ANNEAL_VERSION);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+  }
+  return kFailed;
+}
+
+}  // namespace
+}  // namespace anneal::cli
+
+int main(int argc, char** argv) {
+#ifdef SIGPIPE
+  // A reader that went away shows as a failed write, which finish_output() knows.
+  std::signal(SIGPIPE, SIG_IGN);
+#endif
+  const int code = anneal::cli::run_reporting(argc, argv);
+  return anneal::cli::finish_output() ? code : anneal::cli::kFailed;
+}

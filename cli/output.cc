@@ -1,0 +1,111 @@
+#include "output.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <anneal/error.h>
+
+namespace anneal::cli {
+namespace {
+
+int first_write_error = 0;  // errno of the first write that failed
+
+void note_write(bool succeeded) {
+  if (!succeeded && first_write_error == 0) first_write_error = errno;
+}
+
+bool colours_wanted() {
+  auto variable = [](const char* name) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+    return std::string_view(value ? value : "");
+  };
+  return isatty(fileno(stdout)) != 0 && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
+}
+
+std::string_view code_of(Colour colour) {
+  switch (colour) {
+    case Colour::None: return "";
+    case Colour::Teal: return "38;5;37";
+    case Colour::Ember: return "38;5;208";
+    case Colour::Gold: return "38;5;220";
+    case Colour::Dim: return "2";
+    case Colour::Bold: return "1";
+  }
+  return "";
+}
+
+// How many letters to insert, remove, change or swap with the next to make one the other.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> two_above, above(b.size() + 1), row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    two_above = std::exchange(above, row);
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t change = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({change, above[j] + 1, row[j - 1] + 1});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], two_above[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+void write(std::string_view text) {
+  if (first_write_error == 0)
+    note_write(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
+}
+
+bool finish_output() {
+  if (first_write_error == 0) note_write(std::fflush(stdout) == 0);
+  if (first_write_error == 0 || first_write_error == EPIPE) return true;
+  fmt::print(stderr, "error: cannot write the output: {}\n",
+             std::strerror(first_write_error));  // NOLINT(concurrency-mt-unsafe)
+  return false;
+}
+
+std::string paint(Colour colour, std::string_view text) {
+  static const bool wanted = colours_wanted();
+  if (!wanted || colour == Colour::None || text.empty()) return std::string(text);
+  return fmt::format("\x1b[{}m{}\x1b[0m", code_of(colour), text);
+}
+
+std::vector<std::string_view> near_names(std::string_view wrong,
+                                         std::span<const std::string_view> names) {
+  // A name with the wrong one inside it ("sum" in "reduce_sum") is as near as one letter off.
+  std::vector<std::pair<size_t, std::string_view>> ranked;
+  for (std::string_view name : names) {
+    const bool inside = wrong.size() >= 3 && name.find(wrong) != std::string_view::npos;
+    const size_t distance = inside ? 1 : edit_distance(wrong, name);
+    if (distance <= std::max<size_t>(1, std::min(wrong.size(), name.size()) / 3))
+      ranked.emplace_back(distance, name);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string_view> result;
+  for (size_t i = 0; i < std::min<size_t>(ranked.size(), 4); ++i)
+    result.push_back(ranked[i].second);
+  return result;
+}
+
+void fail_unknown(std::string_view what, std::string_view wrong,
+                  std::span<const std::string_view> names) {
+  const std::vector<std::string_view> near = near_names(wrong, names);
+  std::string hint = near.empty() ? "" : fmt::format("did you mean {}?", fmt::join(near, ", "));
+  constexpr size_t kFew = 8;  // a short list is shown even beside a guess
+  if (near.empty() || names.size() <= kFew)
+    hint += fmt::format("{}there are: {}", hint.empty() ? "" : " ", fmt::join(names, ", "));
+  throw UserError(fmt::format("there is no {} '{}'", what, wrong), hint, {});
+}
+
+}  // namespace anneal::cli
