@@ -74,7 +74,6 @@ struct CommandLine {
   GraphOptions graph_options;
   ExplainOptions explain_options;
   BenchOptions bench_options;
-  std::string help_of;
   bool step = false, version = false;
 
   CommandLine() {
@@ -102,8 +101,6 @@ struct CommandLine {
     CLI::App& bench_command = add("bench");
     bench_command.add_option("NAME", bench_options.name, "compiler")->required();
     bench_command.add_flag("--json", bench_options.json, "as JSON");
-
-    add("help").add_option("COMMAND", help_of, "a command");
   }
 
  private:
@@ -119,15 +116,13 @@ struct CommandLine {
   }
 };
 
-int show_help(CommandLine& line) {
-  if (line.help_of.empty()) {
-    write(help_text());
-  } else if (is_command(line.help_of)) {
-    write(line.app.get_subcommand(line.help_of)->help("anneal"));
-  } else {
-    return unknown_command(line.help_of);
-  }
-  return kWorked;
+// Not a command of CLI11's, which would take the COMMAND after it for one to run.
+int show_help(std::span<char* const> commands) {
+  if (commands.empty() || commands[0] == std::string_view("help"))
+    return write(help_text()), kWorked;
+  if (!is_command(commands[0])) return unknown_command(commands[0]);
+  CommandLine line;
+  return write(line.app.get_subcommand(commands[0])->help("anneal")), kWorked;
 }
 
 int run_command(CommandLine& line) {
@@ -135,7 +130,7 @@ int run_command(CommandLine& line) {
   if (line.app.got_subcommand("graph")) return graph(line.graph_options), kWorked;
   if (line.app.got_subcommand("explain")) return explain(line.explain_options), kWorked;
   if (line.app.got_subcommand("bench")) return bench(line.bench_options) ? kWorked : kFailed;
-  return show_help(line);
+  return show_help({});
 }
 
 int run(int argc, char** argv) {

@@ -70,7 +70,8 @@ std::string difference(const Array& got, const Array& expected, const Tolerance&
     return fmt::format("is {}[{}], expected {}[{}]", name(got.dtype), fmt::join(got.shape, ", "),
                        name(expected.dtype), fmt::join(expected.shape, ", "));
   }
-  if (got.reals.size() != expected.reals.size() || got.integers.size() != expected.integers.size()) {
+  if (got.reals.size() != expected.reals.size() ||
+      got.integers.size() != expected.integers.size()) {
     return fmt::format("has {} elements, expected {}", got.size(), expected.size());
   }
   for (size_t i = 0; i < got.integers.size(); ++i) {

@@ -61,7 +61,7 @@ void for_each_case(Function function) {
     try {
       function(op_case);
     } catch (const std::exception& error) {
-      FAIL_CHECK(op_case.name << ": " << error.what());
+      FAIL_CHECK(op_case.name << ": " << std::string(error.what()));
     }
   }
 }

@@ -195,7 +195,7 @@ CaseValues case_values(const OpCase& op_case, std::optional<int64_t> size) {
   return values;
 }
 
-Bindings bind(const Program& program, const CaseShapes& shapes, const CaseValues& values) {
+Bindings case_bindings(const Program& program, const CaseShapes& shapes, const CaseValues& values) {
   Bindings bindings;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const Tensor& place = program.inputs[i];

@@ -3,7 +3,7 @@
 //
 //   for (const OpCase& op_case : op_cases()) {
 //     Program program = build_case(op_case);
-//     Bindings bindings = bind(program, case_values(op_case));
+//     Bindings bindings = case_bindings(program, case_values(op_case));
 //     std::vector<double> result = evaluate({program.output}, bindings)[0].to_vector<double>();
 //   }
 //
@@ -68,7 +68,7 @@ InputSpec integers(std::vector<int64_t> shape, int64_t low, int64_t high, DType 
 InputSpec booleans(std::vector<int64_t> shape);
 InputSpec listed(std::vector<int64_t> shape, std::vector<double> values, DType dtype = DType::F64);
 
-using Inputs = const std::vector<Tensor>&;
+using Args = const std::vector<Tensor>&;
 
 struct CaseOptions {
   Tolerance tolerance = kClose;  // in f64, against the golden
@@ -79,13 +79,15 @@ struct CaseOptions {
   // Float inputs may be integers of any width. Sums and products wrap, so that the result is the
   // one of i64, wrapped.
   bool any_integer = false;
+  // Of these, narrow ones give 32 bits: sums and products over axes.
+  bool widens_integers = false;
   bool special = false;  // the golden may hold NaN, and NaN is expected there
 };
 
 struct OpCase {
   std::string_view name;  // what it calls first: "matmul_batched"
   std::vector<InputSpec> inputs;
-  Tensor (*build)(Inputs inputs);
+  Tensor (*build)(Args inputs);
   CaseOptions options = {};
 
   bool is_symbolic() const;       // whether an input has a symbolic axis
@@ -122,7 +124,7 @@ using CaseValues = std::vector<std::vector<double>>;
 CaseValues case_values(const OpCase& op_case, std::optional<int64_t> size = {});
 
 // Contents for the inputs: the values, rounded to each input's dtype.
-Bindings bind(const Program& program, const CaseShapes& shapes, const CaseValues& values);
+Bindings case_bindings(const Program& program, const CaseShapes& shapes, const CaseValues& values);
 // A stored tensor that holds the values, rounded to the dtype as a cast would.
 Tensor tensor_of(const std::vector<double>& values, const std::vector<int64_t>& shape, DType dtype);
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "ir/dtype.h"
+#include "ir/float_formats.h"
 #include "op_case_runner.h"
 #include "op_cases.h"
 
@@ -50,7 +51,7 @@ struct Subject {
     for (size_t i : which) {
       for (size_t k = 0; k < at[i].size(); ++k) at[i][k] += step * directions[i][k];
     }
-    return bind(program, shapes, at);
+    return case_bindings(program, shapes, at);
   }
 
   // The derivative of the tensor's values along the directions, with an error of h^4.
@@ -107,8 +108,8 @@ double dot_size(const std::vector<double>& a, const std::vector<double>& b) {
 
 void check_close(const std::string& what, double got, double expected, double scale,
                  const Tolerance& tolerance) {
-  const double allowed = tolerance.relative * std::fabs(expected) +
-                         tolerance.absolute * std::max(1.0, scale);
+  const double allowed =
+      tolerance.relative * std::fabs(expected) + tolerance.absolute * std::max(1.0, scale);
   CHECK_MESSAGE(std::fabs(got - expected) <= allowed,
                 fmt::format("{} is {}, expected {}: off by {}, where \"{}\" allows {}", what, got,
                             expected, got - expected, tolerance.name, allowed));
@@ -163,8 +164,8 @@ TEST_CASE("op cases: forward mode is what differences say and the transpose of r
       tangents.push_back(tensor_of(subject.directions[i], subject.shapes[i], DType::F64));
     }
     const Tensor weights = drawn_like(output, "weights");
-    std::vector<Tensor> results = grad(output, subject.inputs(),
-                                       {.seed = weights, .allow_unused = true});
+    std::vector<Tensor> results =
+        grad(output, subject.inputs(), {.seed = weights, .allow_unused = true});
     results.push_back(weights);
     results.push_back(jvp({output}, subject.inputs(), tangents)[0]);
     const std::vector<Array> values = run(results, subject.moved({}, 0));
@@ -178,8 +179,8 @@ TEST_CASE("op cases: forward mode is what differences say and the transpose of r
       backward += dot(values[k].reals, subject.directions[subject.moving[k]]);
       scale = std::max(scale, dot_size(values[k].reals, subject.directions[subject.moving[k]]));
     }
-    check_close(fmt::format("{}: <jvp(v), w>", op_case.name), dot(forward.reals, w), backward, scale,
-                kIdentity);
+    check_close(fmt::format("{}: <jvp(v), w>", op_case.name), dot(forward.reals, w), backward,
+                scale, kIdentity);
   });
 }
 
@@ -199,11 +200,12 @@ TEST_CASE("op cases: gradients with a symbolic size are those of the number") {
     for (int64_t size : symbolic_bindings(op_case)) {
       const CaseShapes shapes = case_shapes(op_case, size);
       const CaseValues values = case_values(op_case, size);
-      Bindings bindings = bind(symbolic, shapes, values);
+      Bindings bindings = case_bindings(symbolic, shapes, values);
       bindings.sizes.emplace_back(n, size);
       const Program fixed = build_case(op_case, {}, Dim(size));
       const std::vector<Array> got = run(slopes, bindings);
-      const std::vector<Array> expected = run(slopes_of(fixed), bind(fixed, shapes, values));
+      const std::vector<Array> expected =
+          run(slopes_of(fixed), case_bindings(fixed, shapes, values));
       for (size_t k = 0; k < got.size(); ++k) {
         check_array(fmt::format("{} with n = {}: gradient of input {}", op_case.name, size,
                                 original.moving[k]),
@@ -211,4 +213,40 @@ TEST_CASE("op cases: gradients with a symbolic size are those of the number") {
       }
     }
   });
+}
+
+TEST_CASE("op cases: gradients have the dtype of their input and its precision") {
+  for (DType dtype : {DType::F32, DType::F16, DType::BF16}) {
+    for_each_case([&](const OpCase& op_case) {
+      if (!op_case.options.any_float || !op_case.options.differentiable) return;
+      const CaseShapes shapes = case_shapes(op_case);
+      CaseValues values = case_values(op_case);
+      auto slopes_in = [&](DType type) {
+        const Program program = build_case(op_case, type);
+        std::vector<Tensor> inputs;
+        for (const Tensor& each : program.inputs) {
+          if (is_float(each.dtype())) inputs.push_back(each);
+        }
+        if (inputs.empty() || !is_float(program.output.dtype())) return std::vector<Array>{};
+        const std::vector<double> weights =
+            Draws("weights").uniforms(static_cast<size_t>(program.output.size().value()), -1, 1);
+        const Tensor loss = sum(
+            program.output * tensor_of(weights, shape_of(program.output), program.output.dtype()));
+        return run(grad(loss, inputs, {.seed = {}, .allow_unused = true}),
+                   case_bindings(program, shapes, values));
+      };
+      for (size_t i = 0; i < values.size(); ++i) {
+        if (op_case.inputs[i].dtype != DType::F64) continue;
+        for (double& value : values[i]) value = round_to(dtype, value);
+      }
+      const std::vector<Array> got = slopes_in(dtype);
+      std::vector<Array> expected = slopes_in(DType::F64);
+      REQUIRE(got.size() == expected.size());
+      for (size_t k = 0; k < got.size(); ++k) {
+        if (expected[k].dtype == DType::F64) expected[k].dtype = dtype;
+        check_array(fmt::format("{} in {}: gradient {}", op_case.name, name(dtype), k), got[k],
+                    expected[k], tolerance_of(dtype));
+      }
+    });
+  }
 }

@@ -15,67 +15,64 @@ constexpr CaseOptions kOwnGradient{.differentiable = false};  // is not the valu
 std::vector<OpCase> structure_cases() {
   return {
       // ---- made from nothing
-      {"zeros", {}, [](Inputs) { return zeros({2, 3}); }, kWhole},
-      {"ones", {}, [](Inputs) { return ones({2, 3}, DType::I16); }, kWhole},
-      {"full", {}, [](Inputs) { return full({2, 2}, 2.5, DType::F64); }, kWhole},
-      {"full_bool", {}, [](Inputs) { return full({2}, 1, DType::Bool); }, kWhole},
+      {"zeros", {}, [](Args) { return zeros({2, 3}); }, kWhole},
+      {"ones", {}, [](Args) { return ones({2, 3}, DType::I16); }, kWhole},
+      {"full", {}, [](Args) { return full({2, 2}, 2.5, DType::F64); }, kWhole},
+      {"full_bool", {}, [](Args) { return full({2}, 1, DType::Bool); }, kWhole},
       {"zeros_like",
        {matrix()},
-       [](Inputs x) { return zeros_like(x[0]); },
+       [](Args x) { return zeros_like(x[0]); },
        {.tolerance = kExact, .any_integer = true}},
       {"ones_like",
        {matrix()},
-       [](Inputs x) { return ones_like(x[0]) * x[0]; },
+       [](Args x) { return ones_like(x[0]) * x[0]; },
        {.tolerance = kExact, .any_integer = true}},
       {"full_like",
        {matrix()},
-       [](Inputs x) { return full_like(x[0], 3); },
+       [](Args x) { return full_like(x[0], 3); },
        {.tolerance = kExact, .any_integer = true}},
-      {"arange", {}, [](Inputs) { return arange(5); }, kWhole},
-      {"arange_f64", {}, [](Inputs) { return arange(4, DType::F64) * 0.5; }, kWhole},
-      {"arange_step", {}, [](Inputs) { return arange(1, 8, 2.5, DType::F64); }, kWhole},
-      {"arange_down", {}, [](Inputs) { return arange(3, -3, -2, DType::I64); }, kWhole},
+      {"arange", {}, [](Args) { return arange(5); }, kWhole},
+      {"arange_f64", {}, [](Args) { return arange(4, DType::F64) * 0.5; }, kWhole},
+      {"arange_step", {}, [](Args) { return arange(1, 8, 2.5, DType::F64); }, kWhole},
+      {"arange_down", {}, [](Args) { return arange(3, -3, -2, DType::I64); }, kWhole},
       {"arange_to_variable",
        {matrix()},
-       [](Inputs x) { return reshape(arange(x[0].dim(0), DType::F64), {-1, 1}) * x[0]; },
+       [](Args x) { return reshape(arange(x[0].dim(0), DType::F64), {-1, 1}) * x[0]; },
        {.any_float = false}},
-      {"eye", {}, [](Inputs) { return eye(3); }, kWhole},
-      {"eye_wide", {}, [](Inputs) { return eye(2, Dim(4), DType::F64); }, kWhole},
+      {"eye", {}, [](Args) { return eye(3); }, kWhole},
+      {"eye_wide", {}, [](Args) { return eye(2, Dim(4), DType::F64); }, kWhole},
       {"eye_variable",
        {matrix()},
-       [](Inputs x) { return matmul(eye(x[0].dim(0), {}, x[0].dtype()) * 2, x[0]); },
+       [](Args x) { return matmul(eye(x[0].dim(0), {}, x[0].dtype()) * 2, x[0]); },
        {.any_integer = true}},
       {"from_dim",
        {matrix()},
-       [](Inputs x) { return from_dim(x[0].dim(0) * 2 + 1); },
-       {.tolerance = kExact, .any_integer = true}},
+       [](Args x) { return from_dim(x[0].dim(0) * 2 + 1); },
+       {.tolerance = kExact}},
       {"from_dim_f64",
        {matrix()},
-       [](Inputs x) { return sum(x[0], 0) / from_dim(x[0].dim(0), x[0].dtype()); }},
+       [](Args x) { return sum(x[0], 0) / from_dim(x[0].dim(0), x[0].dtype()); }},
       {"from_data",
        {},
-       [](Inputs) { return from_data(std::vector<double>{1, 2, 3, 4, 5, 6}, {2, 3}) * 2; },
+       [](Args) { return from_data(std::vector<double>{1, 2, 3, 4, 5, 6}, {2, 3}) * 2; },
        kWhole},
-      {"tensor",
-       {},
-       [](Inputs) { return tensor({1, -2, 3, 4}, {2, 2}) + tensor({10, 20}); },
-       kWhole},
+      {"tensor", {}, [](Args) { return tensor({1, -2, 3, 4}, {2, 2}) + tensor({10, 20}); }, kWhole},
 
       // ---- gradients of their own
       {"stop_gradient",
        {matrix()},
-       [](Inputs x) { return stop_gradient(x[0]) * x[0]; },
+       [](Args x) { return stop_gradient(x[0]) * x[0]; },
        kOwnGradient},
       {"custom_gradient",
        {matrix()},
-       [](Inputs x) {
+       [](Args x) {
          Tensor y = exp(x[0]);
          return custom_gradient(y, {x[0]},
                                 [y](const Tensor& g) { return std::vector<Tensor>{g * y}; });
        }},
       {"custom_gradient_two",
        {matrix(), matrix()},
-       [](Inputs x) {
+       [](Args x) {
          Tensor a = x[0], b = x[1];
          return custom_gradient(
                     a * b, {a, b},
@@ -86,63 +83,63 @@ std::vector<OpCase> structure_cases() {
       // ---- parameters
       {"parameter",
        {},
-       [](Inputs) { return parameter("weight", full({2, 3}, 1.5, DType::F64)) * 2; },
+       [](Args) { return parameter("weight", full({2, 3}, 1.5, DType::F64)) * 2; },
        kWhole},
       {"assign",
        {reals({2, 3}, -2, 2)},
-       [](Inputs x) { return parameter("state", zeros({2, 3}, x[0].dtype())).assign(x[0] * 2); },
+       [](Args x) { return parameter("state", zeros({2, 3}, x[0].dtype())).assign(x[0] * 2); },
        {.differentiable = false}},
 
       // ---- random: the counters are the meaning, so values are exact
-      {"random_bits", {}, [](Inputs) { return Generator(42).bits({2, 5}); }, kWhole},
+      {"random_bits", {}, [](Args) { return Generator(42).bits({2, 5}); }, kWhole},
       {"random_bits_draw",
        {},
-       [](Inputs) { return Generator(0x123456789abcdef0, 7).bits({5}); },
+       [](Args) { return Generator(0x123456789abcdef0, 7).bits({5}); },
        kWhole},
       {"random_uniform",
        {},
-       [](Inputs) { return Generator(1).uniform({2, 5}, -1, 3, DType::F64); },
+       [](Args) { return Generator(1).uniform({2, 5}, -1, 3, DType::F64); },
        {.differentiable = false, .any_float = false}},
       {"random_uniform_f32",
        {},
-       [](Inputs) { return Generator(2).uniform({7}); },
+       [](Args) { return Generator(2).uniform({7}); },
        {.tolerance = kF32, .differentiable = false, .any_float = false}},
       {"random_normal",
        {},
-       [](Inputs) { return Generator(3).normal({3, 3}, 1, 2, DType::F64); },
+       [](Args) { return Generator(3).normal({3, 3}, 1, 2, DType::F64); },
        {.differentiable = false, .any_float = false}},
-      {"random_integers", {}, [](Inputs) { return Generator(4).integers({12}, -3, 5); }, kWhole},
+      {"random_integers", {}, [](Args) { return Generator(4).integers({12}, -3, 5); }, kWhole},
       {"random_rand",
        {},
-       [](Inputs) {
+       [](Args) {
          seed(5);
          return rand({2, 3}, DType::F64);
        },
        {.differentiable = false, .any_float = false}},
       {"random_randn",
        {},
-       [](Inputs) {
+       [](Args) {
          seed(6);
          return randn({4}, DType::F64);
        },
        {.differentiable = false, .any_float = false}},
       {"random_uniform_thread",
        {},
-       [](Inputs) {
+       [](Args) {
          seed(7);
          return uniform({4}, 2, 3, DType::F64);
        },
        {.differentiable = false, .any_float = false}},
       {"random_randint",
        {},
-       [](Inputs) {
+       [](Args) {
          seed(8);
          return randint({6}, 10, 100, DType::U8);
        },
        kWhole},
       {"random_second_draw",
        {},
-       [](Inputs) {
+       [](Args) {
          Generator g(9);
          Tensor first = g.bits({4});
          return first ^ g.bits({4});

@@ -1,6 +1,9 @@
 // Walks the table of op cases: values against the goldens, text, dtypes, symbolic sizes, coverage.
 // Must not know a case by name. Derivatives are op_cases_gradient_test.cc's.
+#include "op_cases.h"
+
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -22,7 +25,6 @@
 #include "ir/graph.h"
 #include "ir/print.h"
 #include "op_case_runner.h"
-#include "op_cases.h"
 
 using namespace anneal;
 
@@ -41,8 +43,8 @@ std::string read_file(const std::string& path) {
 // ---- goldens -----------------------------------------------------------------------------------
 
 std::vector<int64_t> parse_shape(std::string text) {
-  std::replace_if(text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; },
-                  ' ');
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
   std::istringstream stream(text);
   std::vector<int64_t> shape;
   for (int64_t size = 0; stream >> size;) shape.push_back(size);
@@ -102,7 +104,7 @@ bool has_f64_input(const OpCase& op_case) {
 
 Array run_case(const OpCase& op_case, DType dtype, const CaseValues& values) {
   Program program = build_case(op_case, dtype);
-  return run(program.output, bind(program, case_shapes(op_case), values));
+  return run(program.output, case_bindings(program, case_shapes(op_case), values));
 }
 
 int64_t wrapped(int64_t value, DType dtype) {
@@ -112,8 +114,12 @@ int64_t wrapped(int64_t value, DType dtype) {
                             : static_cast<int64_t>(bits) >> unused;
 }
 
-Array wrapped(Array array, DType dtype) {
+// The result of i64 in the dtype that a case gives for integers of `dtype`.
+Array wrapped(Array array, const OpCase& op_case, DType dtype) {
   if (array.dtype != DType::I64) return array;
+  if (op_case.options.widens_integers && byte_size(dtype) < 4) {
+    dtype = is_unsigned(dtype) ? DType::U32 : DType::I32;
+  }
   array.dtype = dtype;
   for (int64_t& value : array.integers) value = wrapped(value, dtype);
   return array;
@@ -142,7 +148,12 @@ std::set<std::string> declared_functions(const std::string& header) {
 // Whether C++ text calls a function, or has an operator's sign between blanks or before an operand.
 bool calls(const std::string& text, const std::string& function) {
   if (!function.starts_with("operator")) {
-    return std::regex_search(text, std::regex("\\b" + function + "\\("));
+    for (size_t at = text.find(function + "("); at != std::string::npos;
+         at = text.find(function + "(", at + 1)) {
+      const char before = text[at - 1];
+      if (std::isalnum(static_cast<unsigned char>(before)) == 0 && before != '_') return true;
+    }
+    return false;
   }
   const std::string sign = function.substr(std::string_view("operator").size());
   if (sign == "[]") return text.find("x[0][") != std::string::npos;
@@ -155,8 +166,9 @@ bool calls(const std::string& text, const std::string& function) {
 TEST_CASE("op cases: inputs.txt is what the table says") {
   const std::string path = kGoldenFolder + "inputs.txt", text = describe_inputs();
   if (std::getenv("ANNEAL_WRITE_INPUTS") != nullptr) std::ofstream(path) << text;
-  CHECK_MESSAGE(read_file(path) == text, "the table has changed: see docs/testing.md for the two "
-                                         "commands that bring tests/goldens up to date");
+  CHECK_MESSAGE(read_file(path) == text,
+                "the table has changed: see docs/testing.md for the two "
+                "commands that bring tests/goldens up to date");
 }
 
 TEST_CASE("op cases: every case has its own name and a golden") {
@@ -177,7 +189,8 @@ TEST_CASE("op cases: the interpreter gives the golden") {
     const auto golden = goldens.find(op_case.name);
     if (golden == goldens.end()) return;
     Program program = build_case(op_case);
-    const Array got = run(program.output, bind(program, case_shapes(op_case), case_values(op_case)));
+    const Array got =
+        run(program.output, case_bindings(program, case_shapes(op_case), case_values(op_case)));
     check_array(op_case.name, got, golden->second, op_case.options.tolerance,
                 op_case.options.special);
   });
@@ -192,7 +205,8 @@ TEST_CASE("op cases: text reads back as the same node") {
       const std::string text = print(node);
       const auto read = parse(text);
       if (const auto* error = std::get_if<ParseError>(&read)) {
-        FAIL_CHECK(op_case.name << ": line " << error->line << ": " << error->message << "\n" << text);
+        FAIL_CHECK(op_case.name << ": line " << error->line << ": " << error->message << "\n"
+                                << text);
         continue;
       }
       const NodeRef back = std::get<std::vector<NodeRef>>(read).at(0);
@@ -224,7 +238,7 @@ TEST_CASE("op cases: integers are exact and wrap") {
       const CaseValues values = whole_values(op_case, is_signed(dtype));
       const Array expected = run_case(op_case, DType::I64, values);
       check_array(fmt::format("{} in {}", op_case.name, name(dtype)),
-                  run_case(op_case, dtype, values), wrapped(expected, dtype), kExact);
+                  run_case(op_case, dtype, values), wrapped(expected, op_case, dtype), kExact);
       // What i64 gives is what f64 gives, as far as f64 holds integers.
       Array real = run_case(op_case, DType::F64, values);
       if (real.dtype != DType::F64 || real.largest() >= 0x1p50) continue;
@@ -244,11 +258,12 @@ TEST_CASE("op cases: a symbolic size gives what the number gives") {
     for (int64_t size : symbolic_bindings(op_case)) {
       const CaseShapes shapes = case_shapes(op_case, size);
       const CaseValues values = case_values(op_case, size);
-      Bindings bindings = bind(symbolic, shapes, values);
+      Bindings bindings = case_bindings(symbolic, shapes, values);
       bindings.sizes.emplace_back(n, size);
       const Program fixed = build_case(op_case, {}, Dim(size));
       check_array(fmt::format("{} with n = {}", op_case.name, size), run(symbolic.output, bindings),
-                  run(fixed.output, bind(fixed, shapes, values)), kClose, op_case.options.special);
+                  run(fixed.output, case_bindings(fixed, shapes, values)), kClose,
+                  op_case.options.special);
     }
   });
 }
@@ -272,8 +287,8 @@ TEST_CASE("op cases: every public function is called") {
     table += read_file(fmt::format("{}/tests/op_cases_{}.cc", ANNEAL_SOURCE_DIR, family));
   }
   // What the tests of this file and of gradients call for every case, and what is no operation.
-  const std::set<std::string> elsewhere{"grad", "jvp", "input", "evaluate", "from_bytes", "realize",
-                                        "read", "fail_not_one_element"};
+  const std::set<std::string> elsewhere{"grad",       "jvp",     "input", "evaluate",
+                                        "from_bytes", "realize", "read",  "fail_not_one_element"};
   for (const char* header : {"tensor.h", "functional.h", "random.h", "grad.h"}) {
     for (const std::string& function : declared_functions(header)) {
       if (elsewhere.contains(function)) continue;

@@ -9,7 +9,7 @@
 namespace anneal {
 
 struct GradOptions {
-  Tensor seed;                // gradient of the result; ones for a scalar when left out
+  Tensor seed = {};           // gradient of the result; ones for a scalar when left out
   bool allow_unused = false;  // zeros instead of an error for what the loss does not depend on
 };
 

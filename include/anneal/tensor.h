@@ -213,7 +213,7 @@ Tensor cast(const Operand& x, DType dtype);
 Tensor bitcast(const Operand& x, DType dtype);
 Tensor contiguous(const Operand& x);
 
-// ---- Reductions
+// ---- Reductions. Sums and products of bool, i8 and i16 are i32, of u8 and u16 u32.
 
 Tensor sum(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
 Tensor prod(const Operand& x, const Axes& axes = {}, bool keep_axes = false);

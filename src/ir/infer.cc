@@ -79,6 +79,9 @@ struct Inference {
       return reject(fmt::format("rank is {}, at most {}", dims.size(), Limits::kRank));
     int64_t elements = 1;
     for (NodeRef dim : dims) {
+      // Constants are folded unless the result does not fit.
+      if ((dim->op == Op::Add || dim->op == Op::Mul) && is_static(dim->source(0)) && is_static(dim->source(1)))
+        return reject("a size does not fit 64 bits");
       if (!is_static(dim)) continue;
       int64_t size = static_value(dim);
       if (size < 0) return reject(fmt::format("a size is {}", size));

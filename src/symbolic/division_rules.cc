@@ -21,10 +21,8 @@ bool is_number(NodeRef node, int64_t value) { return is_static(node) && static_v
 // ---- the value is known ---------------------------------------------------------------------------
 
 NodeRef by_one(const Match& m) {
-  bool quotient = is_quotient(m.root());
-  if (is_number(m[y], 1)) return quotient ? m[x] : index_const(0);
-  if (!is_number(m[y], -1)) return unchanged;
-  return quotient ? no_longer(m.root(), index_mul(m[x], index_const(-1))) : index_const(0);
+  if (is_number(m[y], 1)) return m[x];
+  return is_number(m[y], -1) ? no_longer(m.root(), index_mul(m[x], index_const(-1))) : unchanged;
 }
 
 // x - q * d, or q itself, where q is the quotient.
@@ -272,7 +270,7 @@ const RuleSet& index_division_rules() {
   static const Pattern remainder = mod(x, y).when(is_safe_index);
   // clang-format off
   static const RuleSet rules{"index-division", {
-      {"by-one",                 either, by_one},
+      {"by-one",                 quotient, by_one},
       {"one-quotient",           either, one_quotient},       // x//8 with x in 0..7     -> 0
       {"exact-terms",            either, exact_terms},        // (8*a + b)//8            -> a + b//8
       {"reduced-factors",        mod(x, c).when(is_safe_index), reduced_factors},

@@ -46,7 +46,7 @@ class Coordinates {
     NodeRef coordinate = inside_[axis];
     Interval here = bounds(coordinate), size = bounds(dim);
     if (here.min >= 0 && here.max < size.min) return;
-    if (coordinate->op == Op::Variable) {
+    if (coordinate->op == Op::Variable && here.min >= 0 && here.max < size.max) {
       limits_.push_back({coordinate, dim});
       return;
     }
@@ -199,20 +199,28 @@ std::vector<NodeRef> unflatten_index(NodeRef position, std::span<const NodeRef> 
 }
 
 IndexMap through(NodeRef movement, const IndexMap& output) {
-  Coordinates inner(output.coordinates, movement->shape->dims());
-  LimitScope scope(inner.limits());
-  IndexMap result{moved(movement, inner.inside()), output.valid};
-  result.coordinates = inner.restore(simplify(result.coordinates));
-  if (movement->op == Op::Pad)
-    result.valid = make(Op::And, {output.valid, inside_source(result.coordinates, movement)});
-  result.coordinates = simplify(result.coordinates);
+  IndexMap result{{}, output.valid};
+  {
+    // That the coordinates lie within the shape is true where output.valid holds, and only there:
+    // what becomes of output.valid itself must not use it.
+    Coordinates inner(output.coordinates, movement->shape->dims());
+    LimitScope scope(inner.limits());
+    result.coordinates = inner.restore(simplify(moved(movement, inner.inside())));
+    result.coordinates = simplify(result.coordinates);
+    if (movement->op == Op::Pad)
+      result.valid =
+          make(Op::And, {output.valid, simplify(inside_source(result.coordinates, movement))});
+  }
   result.valid = simplify(result.valid);
   return result;
 }
 
 ChainMap through_chain(NodeRef last, std::span<const NodeRef> output_coordinates) {
-  Coordinates outer(output_coordinates, last->shape->dims());
-  LimitScope scope(outer.limits());
+  std::vector<Limit> limits;
+  for (size_t axis = 0; axis < output_coordinates.size(); ++axis)
+    if (!is_static(last->dim(axis)) && output_coordinates[axis]->op == Op::Variable)
+      limits.push_back({output_coordinates[axis], last->dim(axis)});
+  LimitScope scope(limits);
   IndexMap map{{output_coordinates.begin(), output_coordinates.end()}, rules::bool_const(true)};
   map.coordinates = simplify(map.coordinates);
   NodeRef node = last;

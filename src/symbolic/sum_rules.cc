@@ -1,8 +1,7 @@
 // Sums, products, minima, maxima and choices of index expressions.
 #include <algorithm>
-#include <functional>
+#include <optional>
 
-#include "base/checked.h"
 #include "symbolic/rules.h"
 #include "symbolic/simplify.h"
 
@@ -73,9 +72,9 @@ NodeRef replace_digits(NodeRef sum, const LinearForm& form, const Digit& a, cons
   return rest.overflow ? unchanged : shorter(sum, from_linear_form(rest));
 }
 
-// The integer s with  quotient == sign * (x // d) + s,  for a quotient written as it may have been
-// simplified: numerators shifted by multiples of d, and x // a // d as x // (a * d).
-std::optional<int64_t> quotient_shift(NodeRef quotient, NodeRef x, NodeRef d, int64_t sign) {
+// The form s with  quotient == sign * (x // d) + s,  for a quotient written as it may have been
+// simplified: x shifted by multiples of d, and x // a // d as x // (a * d).
+std::optional<LinearForm> quotient_shift(NodeRef quotient, NodeRef x, NodeRef d, int64_t sign) {
   LinearForm numerator = linear_form(x), divisor = expand(d);
   if (numerator.terms.size() == 1 && numerator.terms[0].factor == 1 &&
       numerator.terms[0].base->op == Op::FloorDiv && is_positive(d)) {
@@ -92,32 +91,34 @@ std::optional<int64_t> quotient_shift(NodeRef quotient, NodeRef x, NodeRef d, in
   LinearForm t = linear_form(quotient->source(0));
   t.add(numerator, -sign);
   if (sign < 0 && !is_positive(d)) return std::nullopt;
-  if (sign < 0) t.add(divisor, -1), t.add(form_of({1, nullptr}), 1);
+  if (sign < 0) {
+    t.add(divisor, -1);
+    t.add(form_of({1, nullptr}), 1);
+  }
   Division shift = divide(expand(t), divisor);
-  if (!is_zero(shift.rest) || !is_constant(shift.quotient)) return std::nullopt;
-  return shift.quotient.constant;
+  return is_zero(shift.rest) ? std::optional(shift.quotient) : std::nullopt;
 }
 
 // scale * (x % d) + scale * d * (x // d), and with (x // d) % e instead of the quotient.
 NodeRef recombine_with(NodeRef sum, const LinearForm& form, const Digit& low, const Digit& high) {
-  Monomial low_scale = low.scale;
-  LinearForm step = multiply(expand(low.d()), form_of(low_scale));
+  LinearForm divisor = expand(low.d()), high_scale = expand(form_of(high.scale));
+  LinearForm step = multiply(divisor, form_of(low.scale));
   for (int64_t sign : {1, -1}) {
-    LinearForm difference = expand(form_of(high.scale));
+    LinearForm difference = high_scale;
     difference.add(step, -sign);
     if (!is_zero(difference)) continue;
     bool partial = high.part->op == Op::Mod;
     NodeRef quotient = partial ? high.x() : high.part;
     if (partial && (sign < 0 || quotient->op != Op::FloorDiv || !is_positive(high.d()))) continue;
-    std::optional<int64_t> shift = quotient_shift(quotient, low.x(), low.d(), sign);
+    std::optional<LinearForm> shift = quotient_shift(quotient, low.x(), low.d(), sign);
     if (!shift) continue;
     // quotient == sign * (x // d) + shift, so the two make x + sign * shift * d.
-    std::optional<int64_t> signed_shift = checked_mul(*shift, sign);
-    if (!signed_shift) continue;
-    NodeRef x_shifted =
-        index_add(low.x(), index_mul(low.d(), index_const(*signed_shift)));
-    NodeRef by = partial ? index_mod(x_shifted, index_mul(low.d(), high.d())) : x_shifted;
-    if (NodeRef result = replace_digits(sum, form, low, high, by, low_scale)) return result;
+    LinearForm whole = expand(low.x());
+    whole.add(multiply(divisor, *shift), sign);
+    if (whole.overflow) continue;
+    NodeRef x = compact(whole);
+    NodeRef by = partial ? index_mod(x, index_mul(low.d(), high.d())) : x;
+    if (NodeRef result = replace_digits(sum, form, low, high, by, low.scale)) return result;
   }
   return unchanged;
 }

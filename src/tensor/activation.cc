@@ -1,11 +1,11 @@
 // Activations and softmax. Each formula keeps NaN, does not overflow on its way to a finite result,
 // and picks its branches by where(), so that derivatives of every order are those of the branch.
-#include <anneal/functional.h>
-#include <anneal/grad.h>
-
 #include <array>
 #include <cmath>
 #include <numbers>
+
+#include <anneal/functional.h>
+#include <anneal/grad.h>
 
 #include "tensor/lift.h"
 #include "tensor/wide.h"
@@ -17,7 +17,8 @@ namespace {
 Tensor minus_abs(const Tensor& x) { return where(x >= 0, -x, x); }
 
 // log(1 + x) for 0 <= x <= 1. What rounding takes from u = 1 + x is exactly x - (u - 1), and
-// log(u + lost) = log(u) + lost / u to first order. The exact sum has no such part: it has no gradient.
+// log(u + lost) = log(u) + lost / u to first order. The exact sum has no such part: it has no
+// gradient.
 Tensor log1p(const Tensor& x) {
   Tensor u = 1.0 + x;
   return log(u) + stop_gradient((x - (u - 1.0)) / u);
@@ -74,16 +75,17 @@ Tensor elu(const Operand& x, double alpha) {
 
 Tensor gelu(const Operand& x) {
   return in_wide("gelu", x, [](const Tensor& v) {
-    return v * (erf(v * (1 / std::numbers::sqrt2)) + 1.0) * 0.5;
+    return v * 0.5 * (erf(v * (1 / std::numbers::sqrt2)) + 1.0);  // halved first: 2v may overflow
   });
 }
 
 Tensor gelu_tanh(const Operand& x) {
   return in_wide("gelu_tanh", x, [](const Tensor& v) {
-    // tanh of what |x| = 10 gives is 1 to the last bit of f64, and the cube of a clamped x is finite.
+    // tanh of what |x| = 10 gives is 1 to the last bit of f64, and the cube of a clamped x is
+    // finite.
     Tensor u = clamp(v, -10, 10);
     Tensor inner = (u + u * u * u * 0.044715) * std::sqrt(2 / std::numbers::pi);
-    return v * (tanh(inner) + 1.0) * 0.5;
+    return v * 0.5 * (tanh(inner) + 1.0);
   });
 }
 
@@ -97,12 +99,15 @@ Tensor softplus(const Operand& x) { return in_wide("softplus", x, wide_softplus)
 
 Tensor hardswish(const Operand& x) {
   return in_wide("hardswish", x, [](const Tensor& v) {
-    return v * clamp(v + 3.0, 0, 6) * (1.0 / 6);
+    return v * (clamp(v + 3.0, 0, 6) / 6.0);  // 6v may overflow
   });
 }
 
 Tensor mish(const Operand& x) {
-  return in_wide("mish", x, [](const Tensor& v) { return v * tanh(wide_softplus(v)); });
+  return in_wide("mish", x, [](const Tensor& v) {
+    // tanh is 1 to the last bit of f64 from 20 on; its derivatives would multiply v by itself.
+    return v * tanh(wide_softplus(where(v > 40, 40, v)));
+  });
 }
 
 Tensor softmax(const Operand& x, int64_t axis) {

@@ -1,10 +1,12 @@
-// Convolution in any number of spatial axes: sliding windows, one multiplication with the weight and
-// one sum over (channel, kernel..), the last axes of [N, groups, O / groups, windows.., C, kernel..].
-#include <anneal/functional.h>
-#include <fmt/format.h>
-
+// Convolution in any number of spatial axes: sliding windows, one multiplication with the weight
+// and one sum over (channel, kernel..), the last axes of [N, groups, O / groups, windows.., C,
+// kernel..].
 #include <algorithm>
 #include <array>
+
+#include <fmt/format.h>
+
+#include <anneal/functional.h>
 
 #include "tensor/movement.h"
 #include "tensor/windows.h"
@@ -15,7 +17,7 @@ namespace {
 // What both kinds of convolution are made of, checked and of one dtype.
 struct Conv {
   Tensor x, weight, bias;
-  size_t space;                  // how many spatial axes
+  size_t space;  // how many spatial axes
   std::vector<int64_t> kernel;
   std::vector<Window> windows;
   int64_t groups;
@@ -34,7 +36,8 @@ std::vector<int64_t> kernel_of(const Tensor& weight) {
   Sizes sizes = weight.shape();
   for (size_t axis = 2; axis < sizes.size(); ++axis) {
     if (!sizes[axis].is_static())
-      fail(fmt::format("the kernel size {} of weight {} is symbolic", sizes[axis].text(), to_text(sizes)),
+      fail(fmt::format("the kernel size {} of weight {} is symbolic", sizes[axis].text(),
+                       to_text(sizes)),
            "the spatial sizes of a weight must be numbers");
     kernel.push_back(sizes[axis].value());
   }
@@ -48,8 +51,13 @@ Conv checked_conv(const Operand& x, const Operand& weight, const Tensor& bias,
   if (bias.defined()) operands.push_back(&bias_operand);
   DType dtype = meeting_dtype(operands);
   if (is_bool(dtype)) dtype = DType::I32;
-  Conv conv{wrap(lift(x, dtype)), wrap(lift(weight, dtype)),
-            bias.defined() ? cast(bias, dtype) : bias, space, {}, {}, options.groups};
+  Conv conv{wrap(lift(x, dtype)),
+            wrap(lift(weight, dtype)),
+            bias.defined() ? cast(bias, dtype) : bias,
+            space,
+            {},
+            {},
+            options.groups};
   check_rank("x", conv.x, space, "[batch, channels, space..]");
   check_rank("weight", conv.weight, space, weight_layout);
   conv.kernel = kernel_of(conv.weight);
@@ -69,7 +77,8 @@ void check_bias(const Conv& conv, const Dim& channels) {
 
 void check_groups(const Dim& channels, int64_t groups) {
   if (groups > 1 && !(channels % groups == 0))
-    fail(fmt::format("the {} channels of weight do not divide into {} groups", channels.text(), groups),
+    fail(fmt::format("the {} channels of weight do not divide into {} groups", channels.text(),
+                     groups),
          "its first size must be a multiple of groups");
 }
 
@@ -103,7 +112,8 @@ Tensor convolve(const Tensor& x, const Tensor& weight, const std::vector<Window>
   check_sizes(dims);
   NodeRef product = make(Op::Mul, {broadcast_to(patches, dims), broadcast_to(kernels, dims)});
   std::vector<int64_t> summed;
-  for (size_t axis = 3 + space; axis < dims.size(); ++axis) summed.push_back(static_cast<int64_t>(axis));
+  for (size_t axis = 3 + space; axis < dims.size(); ++axis)
+    summed.push_back(static_cast<int64_t>(axis));
   NodeRef sums = reduce_node(Op::ReduceSum, product, summed);
   std::vector<NodeRef> result{batch, node_of(Dim(groups) * Dim(dims[2]))};
   for (size_t i = 0; i < space; ++i) result.push_back(dims[3 + i]);
@@ -128,7 +138,8 @@ std::vector<NodeRef> grouped_sizes(const Conv& conv) {
 Tensor conv(const char* name, const Operand& x, const Operand& weight, const Tensor& bias,
             const ConvOptions& options, size_t space) {
   CallScope call(name, x.where());
-  Conv c = checked_conv(x, weight, bias, options, space, "[out channels, channels / groups, kernel..]");
+  Conv c =
+      checked_conv(x, weight, bias, options, space, "[out channels, channels / groups, kernel..]");
   for (int64_t extra : options.output_padding)
     if (extra != 0)
       fail(fmt::format("output_padding is {}", extra), "only a transposed convolution has one");
@@ -160,8 +171,10 @@ NodeRef insert_zeros(NodeRef x, const std::vector<Window>& windows) {
 }
 
 // Adds zeros to the spatial axes, or cuts where a number is negative.
-NodeRef pad_or_cut(NodeRef x, const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
-  std::vector<NodeRef> pads(4, index_const(0)), ends{index_const(0), x->dim(0), index_const(0), x->dim(1)};
+NodeRef pad_or_cut(NodeRef x, const std::vector<int64_t>& before,
+                   const std::vector<int64_t>& after) {
+  std::vector<NodeRef> pads(4, index_const(0)),
+      ends{index_const(0), x->dim(0), index_const(0), x->dim(1)};
   for (size_t i = 0; i < before.size(); ++i) {
     int64_t front = std::max<int64_t>(before[i], 0), back = std::max<int64_t>(after[i], 0);
     pads.insert(pads.end(), {index_const(front), index_const(back)});
@@ -175,7 +188,8 @@ NodeRef pad_or_cut(NodeRef x, const std::vector<int64_t>& before, const std::vec
 // [groups * C, O / groups, kernel..] as the weight of the convolution that undoes one: channels and
 // results change places, kernels are read backwards.
 Tensor transposed_weight(const Conv& c) {
-  NodeRef weight = reshape_node(node_of(c.weight), grouped_sizes(c));  // [groups, C, O / groups, ..]
+  NodeRef weight =
+      reshape_node(node_of(c.weight), grouped_sizes(c));  // [groups, C, O / groups, ..]
   std::vector<int64_t> order{0, 2, 1}, flipped;
   for (size_t i = 0; i < c.space; ++i) {
     order.push_back(static_cast<int64_t>(3 + i));
@@ -184,18 +198,21 @@ Tensor transposed_weight(const Conv& c) {
   return wrap(flip_node(permute_node(weight, order), flipped));
 }
 
-// The adjoint of a convolution with this stride: put zeros between the elements of x, then slide the flipped kernels over
-// it one by one. The result has (n - 1) * stride - 2 * padding + extent + output_padding elements.
+// The adjoint of a convolution with this stride: put zeros between the elements of x, then slide
+// the flipped kernels over it one by one. The result has (n - 1) * stride - 2 * padding + extent +
+// output_padding elements.
 Tensor conv_transpose(const char* name, const Operand& x, const Operand& weight, const Tensor& bias,
                       const ConvOptions& options, size_t space) {
   CallScope call(name, x.where());
-  Conv c = checked_conv(x, weight, bias, options, space, "[channels, out channels / groups, kernel..]");
+  Conv c =
+      checked_conv(x, weight, bias, options, space, "[channels, out channels / groups, kernel..]");
   std::vector<int64_t> extra = one_for_each("output_padding", options.output_padding, space, 0);
   std::vector<int64_t> dilation = one_for_each("dilation", options.dilation, space, 1);
   if (!(c.x.dim(1) == c.weight.dim(0)))
     fail(fmt::format("channels differ: x is {}, weight is {}", to_text(c.x.shape()),
                      to_text(c.weight.shape())),
-         fmt::format("the first size of a transposed weight is x's channels, {}", c.x.dim(1).text()));
+         fmt::format("the first size of a transposed weight is x's channels, {}",
+                     c.x.dim(1).text()));
   check_groups(c.weight.dim(0), c.groups);
   check_bias(c, c.weight.dim(1) * c.groups);
 
@@ -225,13 +242,29 @@ Tensor conv_transpose(const char* name, const Operand& x, const Operand& weight,
 
 }  // namespace
 
-// clang-format off
-Tensor conv1d(const Operand& x, const Operand& weight, const Tensor& bias, const ConvOptions& options) { return conv("conv1d", x, weight, bias, options, 1); }
-Tensor conv2d(const Operand& x, const Operand& weight, const Tensor& bias, const ConvOptions& options) { return conv("conv2d", x, weight, bias, options, 2); }
-Tensor conv3d(const Operand& x, const Operand& weight, const Tensor& bias, const ConvOptions& options) { return conv("conv3d", x, weight, bias, options, 3); }
-Tensor conv_transpose1d(const Operand& x, const Operand& weight, const Tensor& bias, const ConvOptions& options) { return conv_transpose("conv_transpose1d", x, weight, bias, options, 1); }
-Tensor conv_transpose2d(const Operand& x, const Operand& weight, const Tensor& bias, const ConvOptions& options) { return conv_transpose("conv_transpose2d", x, weight, bias, options, 2); }
-Tensor conv_transpose3d(const Operand& x, const Operand& weight, const Tensor& bias, const ConvOptions& options) { return conv_transpose("conv_transpose3d", x, weight, bias, options, 3); }
-// clang-format on
+Tensor conv1d(const Operand& x, const Operand& weight, const Tensor& bias,
+              const ConvOptions& options) {
+  return conv("conv1d", x, weight, bias, options, 1);
+}
+Tensor conv2d(const Operand& x, const Operand& weight, const Tensor& bias,
+              const ConvOptions& options) {
+  return conv("conv2d", x, weight, bias, options, 2);
+}
+Tensor conv3d(const Operand& x, const Operand& weight, const Tensor& bias,
+              const ConvOptions& options) {
+  return conv("conv3d", x, weight, bias, options, 3);
+}
+Tensor conv_transpose1d(const Operand& x, const Operand& weight, const Tensor& bias,
+                        const ConvOptions& options) {
+  return conv_transpose("conv_transpose1d", x, weight, bias, options, 1);
+}
+Tensor conv_transpose2d(const Operand& x, const Operand& weight, const Tensor& bias,
+                        const ConvOptions& options) {
+  return conv_transpose("conv_transpose2d", x, weight, bias, options, 2);
+}
+Tensor conv_transpose3d(const Operand& x, const Operand& weight, const Tensor& bias,
+                        const ConvOptions& options) {
+  return conv_transpose("conv_transpose3d", x, weight, bias, options, 3);
+}
 
 }  // namespace anneal

@@ -18,6 +18,7 @@ std::vector<NodeRef> checked_dims(const Sizes& sizes) {
     if (bounds(dim).min < 0)
       fail(fmt::format("a size of {} is negative{}", text_of(dims), is_static(dim) ? "" : " for some bindings"),
            "sizes start at 0");
+  check_sizes(dims);
   return dims;
 }
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
+#include "ir/infer.h"
+#include "symbolic/bounds.h"
 #include "symbolic/prove.h"
 #include "symbolic/simplify.h"
 
@@ -74,6 +77,23 @@ NodeRef lift(const Operand& operand, DType dtype) {
   return make_const(Scalar::of_int(dtype, operand.integer()));
 }
 
+void check_sizes(std::span<const NodeRef> dims) {
+  if (dims.size() > Limits::kRank)
+    fail(fmt::format("the result has {} axes, at most {} are possible", dims.size(), Limits::kRank),
+         "reshape it so that axes are joined");
+  std::optional<int64_t> elements = 1;
+  for (NodeRef dim : dims) {
+    if (bounds(dim).max < 0)
+      fail(fmt::format("size {} of {} is negative", to_text(dim), text_of(dims)),
+           "sizes start at 0");
+    if (is_static(dim) && elements && static_value(dim) != 0)
+      elements = checked_mul(*elements, static_value(dim));
+  }
+  if (!elements)
+    fail(fmt::format("{} has more elements than 64 bits can count", text_of(dims)),
+         "take smaller sizes");
+}
+
 std::vector<NodeRef> broadcast_dims(std::span<const NodeRef> nodes) {
   size_t rank = 0;
   for (NodeRef node : nodes) rank = std::max(rank, node->rank());
@@ -93,6 +113,7 @@ std::vector<NodeRef> broadcast_dims(std::span<const NodeRef> nodes) {
              "sizes must be equal or 1, compared from the last axis; reshape or expand one of them");
     }
   }
+  check_sizes(dims);
   return dims;
 }
 

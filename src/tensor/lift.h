@@ -29,6 +29,9 @@ DType meeting_dtype(std::span<const Operand* const> operands);
 // Of that dtype, without a change of shape.
 NodeRef lift(const Operand& operand, DType dtype);
 
+// An error for sizes no tensor can have. Called before a node is made of them.
+void check_sizes(std::span<const NodeRef> dims);
+
 // The common shape; an error naming both when there is none.
 std::vector<NodeRef> broadcast_dims(std::span<const NodeRef> nodes);
 NodeRef broadcast_to(NodeRef node, std::span<const NodeRef> dims);

@@ -1,8 +1,9 @@
 // Losses: one value an element, then the mean, the sum or neither. Computed in f32 at least.
-#include <anneal/functional.h>
+#include <array>
+
 #include <fmt/format.h>
 
-#include <array>
+#include <anneal/functional.h>
 
 #include "tensor/lift.h"
 #include "tensor/wide.h"
@@ -38,7 +39,8 @@ void check_same_shape(const char* what, const Operand& prediction, const Operand
 int64_t class_axis(const Tensor& scores) { return scores.rank() > 1 ? 1 : 0; }
 
 void check_classes(const char* what, const Tensor& scores, const Operand& target) {
-  if (scores.rank() == 0) fail(fmt::format("{} are a scalar", what), "give them an axis of classes");
+  if (scores.rank() == 0)
+    fail(fmt::format("{} are a scalar", what), "give them an axis of classes");
   Tensor classes = wrap(node_of(target));
   if (!is_int(classes.dtype()))
     fail(fmt::format("target is {}, but holds class indices", name(classes.dtype())),

@@ -30,23 +30,6 @@ NodeRef greatest(NodeRef a, NodeRef b) {
   return simplify(make(Op::Max, {a, b}));
 }
 
-void check_sizes(std::span<const NodeRef> dims) {
-  if (dims.size() > Limits::kRank)
-    fail(fmt::format("the result has {} axes, at most {} are possible", dims.size(), Limits::kRank),
-         "reshape it so that axes are joined");
-  std::optional<int64_t> elements = 1;
-  for (NodeRef dim : dims) {
-    if (bounds(dim).max < 0)
-      fail(fmt::format("size {} of {} is negative", to_text(dim), text_of(dims)),
-           "sizes start at 0");
-    if (is_static(dim) && elements && static_value(dim) != 0)
-      elements = checked_mul(*elements, static_value(dim));
-  }
-  if (!elements)
-    fail(fmt::format("{} has more elements than 64 bits can count", text_of(dims)),
-         "take smaller sizes");
-}
-
 NodeRef positions(std::span<const NodeRef> dims, size_t axis) {
   bool narrow = bounds(dims[axis]).max <= std::numeric_limits<int32_t>::max();
   return make_iota(narrow ? DType::I32 : DType::I64, dims, static_cast<int64_t>(axis));

@@ -24,9 +24,6 @@ inline std::vector<NodeRef> dims_of(NodeRef node) {
 NodeRef least(NodeRef a, NodeRef b);
 NodeRef greatest(NodeRef a, NodeRef b);
 
-// An error for sizes no tensor can have. Called before a node is made of them.
-void check_sizes(std::span<const NodeRef> dims);
-
 // Coordinates along an axis; in 32 bits where those are enough.
 NodeRef positions(std::span<const NodeRef> dims, size_t axis);
 // An index expression as a tensor of that dtype and shape.

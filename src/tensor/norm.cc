@@ -1,9 +1,10 @@
 // Normalisation: (x - mean) / sqrt(variance + epsilon) over some axes, then an optional weight and
 // bias. Statistics are the population's and are taken in f32 at least.
-#include <anneal/functional.h>
+#include <array>
+
 #include <fmt/format.h>
 
-#include <array>
+#include <anneal/functional.h>
 
 #include "tensor/lift.h"
 #include "tensor/wide.h"

@@ -1,8 +1,9 @@
 // Pools and unfold: a reduction over sliding windows, or over the uneven parts of an axis.
-#include <anneal/functional.h>
+#include <algorithm>
+
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <anneal/functional.h>
 
 #include "tensor/lift.h"
 #include "tensor/wide.h"
@@ -18,7 +19,8 @@ std::vector<int64_t> last_axes(size_t rank, size_t count) {
 }
 
 void check_space(const Tensor& x, size_t axes, const char* what) {
-  if (axes == 0) fail(fmt::format("{} is empty", what), fmt::format("give {} one number an axis", what));
+  if (axes == 0)
+    fail(fmt::format("{} is empty", what), fmt::format("give {} one number an axis", what));
   if (x.rank() < axes)
     fail(fmt::format("{} has {} numbers, but x is {}", what, axes, to_text(x.shape())),
          "it must have at most one number an axis: the last axes are pooled");
@@ -42,7 +44,8 @@ void check_half(const std::vector<Window>& windows) {
 
 // An axis of n elements in `parts` parts: part i goes from floor(i n / parts) up to
 // ceil((i + 1) n / parts). The axis becomes [parts, n], and `mask` says what belongs to a part:
-// t >= floor(i n / parts) is (t + 1) parts > i n, and t < ceil((i + 1) n / parts) is t parts < (i + 1) n.
+// t >= floor(i n / parts) is (t + 1) parts > i n, and t < ceil((i + 1) n / parts) is t parts < (i +
+// 1) n.
 Tensor part_mask(const Dim& size, int64_t parts) {
   Tensor n = from_dim(size), i = unsqueeze(arange(Dim(parts), DType::I64), 1);
   Tensor t = arange(size, DType::I64);
@@ -115,7 +118,8 @@ Tensor avg_pool(const Operand& x, const std::vector<int64_t>& kernel, const Pool
     Tensor patches = sliding_windows(pad_windows(values, windows), windows);
     return sum(patches, Axes(last_axes(patches.rank(), kernel.size())));
   };
-  bool padded = std::any_of(windows.begin(), windows.end(), [](const Window& w) { return w.padding > 0; });
+  bool padded =
+      std::any_of(windows.begin(), windows.end(), [](const Window& w) { return w.padding > 0; });
   if (padded && !options.count_padding) {
     Sizes space = v.shape();
     space.erase(space.begin(), space.end() - static_cast<std::ptrdiff_t>(kernel.size()));
@@ -145,7 +149,8 @@ Tensor unfold(const Operand& x, const std::vector<int64_t>& kernel, const PoolOp
   if (v.rank() != space + 2 || space == 0)
     fail(fmt::format("x is {}, but a kernel of {} numbers needs {} axes", to_text(v.shape()), space,
                      space + 2),
-         "the layout of x is [batch, channels, space..], with one number of the kernel a spatial axis");
+         "the layout of x is [batch, channels, space..], with one number of the kernel a spatial "
+         "axis");
   std::vector<Window> windows = pool_windows(v, kernel, options);
   Tensor patches = sliding_windows(pad_windows(v, windows), windows);
   Dim columns = 1, rows = v.dim(1);

@@ -1,12 +1,13 @@
 // Products with a sum: matmul, dot, outer, einsum. All of them end in one multiplication over
 // [batch.., left.., right.., summed..] and one sum over the last axes, the form kernels look for.
-#include <anneal/tensor.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
 #include <string>
+
+#include <fmt/format.h>
+
+#include <anneal/tensor.h>
 
 #include "tensor/movement.h"
 
@@ -52,7 +53,8 @@ NodeRef multiply_and_sum(NodeRef a, NodeRef b, size_t summed) {
     hint += "; did you mean transpose(right)?";
   else if (a->rank() >= 2 && Dim(a->dim(a->rank() - 2)) == rows)
     hint = fmt::format("left needs {} columns; did you mean transpose(left)?", rows.text());
-  fail(fmt::format("inner sizes differ: left is {}, right is {}", shape_text(a), shape_text(b)), hint);
+  fail(fmt::format("inner sizes differ: left is {}, right is {}", shape_text(a), shape_text(b)),
+       hint);
 }
 
 // The axes before the last two are equal or one, compared from their end.
@@ -88,7 +90,8 @@ NodeRef matmul_node(NodeRef a, NodeRef b) {
 
 void check_vectors(NodeRef a, NodeRef b, const char* hint) {
   if (a->rank() != 1 || b->rank() != 1)
-    fail(fmt::format("both must have one axis: left is {}, right is {}", shape_text(a), shape_text(b)),
+    fail(fmt::format("both must have one axis: left is {}, right is {}", shape_text(a),
+                     shape_text(b)),
          hint);
 }
 
@@ -104,7 +107,8 @@ bool contains(const Labels& labels, Label label) {
 }
 
 std::string label_text(Label label) {
-  return label < kEllipsis ? fmt::format("index {}", static_cast<char>(label)) : "an axis of \"...\"";
+  return label < kEllipsis ? fmt::format("index {}", static_cast<char>(label))
+                           : "an axis of \"...\"";
 }
 
 // One comma-separated part: letters, and "..." at most once (kEllipsis).

@@ -1,5 +1,5 @@
-// Half precision and fp8 are computed in f32 inside a composed function and rounded once at its end:
-// the square of 300 does not fit f16. Must not change f32 and f64.
+// Half precision and fp8 are computed in f32 inside a composed function and rounded once at its
+// end: the square of 300 does not fit f16. Must not change f32 and f64.
 #pragma once
 
 #include <span>

@@ -1,9 +1,9 @@
 #include "tensor/windows.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
 
 #include "tensor/movement.h"
 
@@ -14,7 +14,8 @@ namespace {
 // arrangements of what the windows use of the axis:
 //
 // Windows that do not overlap are pieces of a row: `padded` = windows * stride elements, cut into
-// [windows, stride], of which the first `kernel` columns are the windows. One row, `kernel` columns.
+// [windows, stride], of which the first `kernel` columns are the windows. One row, `kernel`
+// columns.
 //
 // Other windows come from copies of the row. Written one after another and cut again at a pitch
 // that is `dilation` longer, row j begins j * dilation further on; one row for each element of the
@@ -27,8 +28,8 @@ namespace {
 // so that the pitch has room for `windows` strides.
 struct Plan {
   Dim windows, used, padded, pitch;
-  int64_t added = 0;            // zeros after what is used
-  int64_t copies = 1, rows = 1; // rows * columns is the kernel
+  int64_t added = 0;             // zeros after what is used
+  int64_t copies = 1, rows = 1;  // rows * columns is the kernel
   int64_t columns = 1, stride = 1;
 };
 
@@ -43,8 +44,7 @@ Plan plan(const Dim& size, const Window& w) {
   }
   int64_t added = std::max(w.kernel * w.dilation, w.stride - w.dilation) - extent;
   Dim padded = used + added;
-  return {windows, used,  padded, padded + w.dilation, added, w.kernel + 1,
-          w.kernel, 1, w.stride};
+  return {windows, used, padded, padded + w.dilation, added, w.kernel + 1, w.kernel, 1, w.stride};
 }
 
 void check_fits(const Tensor& x, size_t axis, const Window& w) {
@@ -62,7 +62,8 @@ void check_fits(const Tensor& x, size_t axis, const Window& w) {
 
 // The leading sizes of `node`, then for each plan the sizes that `each` appends.
 template <typename Each>
-std::vector<NodeRef> dims_with(NodeRef node, size_t lead, const std::vector<Plan>& plans, Each each) {
+std::vector<NodeRef> dims_with(NodeRef node, size_t lead, const std::vector<Plan>& plans,
+                               Each each) {
   std::vector<NodeRef> dims(node->shape->dims().begin(),
                             node->shape->dims().begin() + static_cast<std::ptrdiff_t>(lead));
   for (const Plan& p : plans)
@@ -98,8 +99,8 @@ NodeRef pad_both(NodeRef node, const std::vector<Window>& windows) {
 
 }  // namespace
 
-std::vector<int64_t> one_for_each(const char* what, const std::vector<int64_t>& numbers, size_t axes,
-                                  int64_t least) {
+std::vector<int64_t> one_for_each(const char* what, const std::vector<int64_t>& numbers,
+                                  size_t axes, int64_t least) {
   if (numbers.size() != 1 && numbers.size() != axes)
     fail(fmt::format("{} has {} numbers for {} spatial axes", what, numbers.size(), axes),
          "give one number for all axes, or one for each");
@@ -133,7 +134,8 @@ Tensor pad_windows(const Tensor& x, const std::vector<Window>& windows) {
 Tensor pad_windows_lowest(const Tensor& x, const std::vector<Window>& windows) {
   NodeRef node = node_of(x), padded = pad_both(node, windows);
   if (padded == node) return x;
-  NodeRef inside = pad_both(make_const(Scalar::of_int(DType::Bool, 1), node->shape->dims()), windows);
+  NodeRef inside =
+      pad_both(make_const(Scalar::of_int(DType::Bool, 1), node->shape->dims()), windows);
   NodeRef outside = make_const(lowest(node->dtype), padded->shape->dims());
   return wrap(make(Op::Where, {inside, padded, outside}));
 }
@@ -146,9 +148,12 @@ Tensor sliding_windows(const Tensor& x, const std::vector<Window>& windows) {
     check_fits(x, lead + i, windows[i]);
     plans.push_back(plan(Dim(node->dim(lead + i)), windows[i]));
   }
-  auto reshape_to = [&](auto each) { node = reshape_node(node, dims_with(node, lead, plans, each)); };
+  auto reshape_to = [&](auto each) {
+    node = reshape_node(node, dims_with(node, lead, plans, each));
+  };
 
-  check_sizes(dims_with(node, lead, plans, [](const Plan& p) { return Sizes{p.copies, p.padded}; }));
+  check_sizes(
+      dims_with(node, lead, plans, [](const Plan& p) { return Sizes{p.copies, p.padded}; }));
   node = shrink_to(node, lead, plans, [](const Plan& p) { return Sizes{p.used}; });
   node = pad_after(node, lead, plans);
   // Copies of the row, cut again at another pitch.
@@ -159,9 +164,11 @@ Tensor sliding_windows(const Tensor& x, const std::vector<Window>& windows) {
   node = shrink_to(node, lead, plans, [](const Plan& p) { return Sizes{p.pitch * p.rows}; });
   reshape_to([](const Plan& p) { return Sizes{p.rows, p.pitch}; });
   // Where the windows begin, and what of each stride they read.
-  node = shrink_to(node, lead, plans, [](const Plan& p) { return Sizes{p.rows, p.windows * p.stride}; });
+  node = shrink_to(node, lead, plans,
+                   [](const Plan& p) { return Sizes{p.rows, p.windows * p.stride}; });
   reshape_to([](const Plan& p) { return Sizes{p.rows, p.windows, p.stride}; });
-  node = shrink_to(node, lead, plans, [](const Plan& p) { return Sizes{p.rows, p.windows, p.columns}; });
+  node = shrink_to(node, lead, plans,
+                   [](const Plan& p) { return Sizes{p.rows, p.windows, p.columns}; });
 
   // [.., (rows, windows, columns)..] becomes [.., windows.., kernel..].
   std::vector<int64_t> order;
@@ -172,7 +179,8 @@ Tensor sliding_windows(const Tensor& x, const std::vector<Window>& windows) {
     order.push_back(static_cast<int64_t>(lead + 3 * i + 2));
   }
   node = permute_node(node, order);
-  std::vector<NodeRef> dims = dims_with(node, lead, plans, [](const Plan& p) { return Sizes{p.windows}; });
+  std::vector<NodeRef> dims =
+      dims_with(node, lead, plans, [](const Plan& p) { return Sizes{p.windows}; });
   for (const Window& w : windows) dims.push_back(index_const(w.kernel));
   return wrap(reshape_node(node, dims));
 }

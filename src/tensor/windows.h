@@ -1,9 +1,9 @@
 // Sliding windows by movement alone, shared by convolutions, pools and unfold.
 #pragma once
 
-#include <anneal/tensor.h>
-
 #include <vector>
+
+#include <anneal/tensor.h>
 
 namespace anneal {
 
@@ -22,8 +22,8 @@ std::vector<Window> checked_windows(const std::vector<int64_t>& kernel,
                                     const std::vector<int64_t>& padding);
 
 // The list with one number an axis. `least` is the smallest number that makes sense.
-std::vector<int64_t> one_for_each(const char* what, const std::vector<int64_t>& numbers, size_t axes,
-                                  int64_t least);
+std::vector<int64_t> one_for_each(const char* what, const std::vector<int64_t>& numbers,
+                                  size_t axes, int64_t least);
 
 // x with `padding` zeros on both sides of its last axes.
 Tensor pad_windows(const Tensor& x, const std::vector<Window>& windows);

@@ -312,6 +312,23 @@ case(
     promote_f16_bf16=lambda a, b: f32(a.double() + b.double()),
     promote_bool_sum=lambda a, b: a.int() + b.int(),
     contiguous=lambda x: x * 2 + 1,
+    pow_zero_base=lambda x: x * x + x * x * x,
+    nan_arithmetic=lambda a, b: a * b.unsqueeze(1) + a,
+    nan_divide=lambda a, b: a / b.unsqueeze(1),
+    nan_maximum=lambda a, b: torch.maximum(a, b.unsqueeze(1)),
+    nan_minimum=lambda a, b: torch.minimum(a, b.unsqueeze(1)),
+    nan_compare=lambda a, b: a < b.unsqueeze(1),
+    nan_equal=lambda a, b: a == b.unsqueeze(1),
+    nan_clamp=lambda x: x.clamp(-1, 1),
+    nan_relu=F.relu,
+    nan_functions=lambda x: torch.stack([f(x) for f in (torch.sqrt, torch.log, torch.exp, torch.tanh, torch.erf, torch.sin)]),
+    nan_sum=lambda x: x.cumsum(0),
+    nan_max=lambda x: torch.stack([x.amax(1), x.amin(1)]),
+    nan_sort=lambda x: np.sort(x.numpy()),
+    nan_sort_descending=lambda x: i32(x.sort(0, descending=True, stable=True).indices),
+    nan_argmax=lambda x: np.stack([first_index(x, -1, False, np.argmax), first_index(x, -1, False, np.argmin)]),
+    nan_logsumexp=lambda x: torch.logsumexp(x, 1),
+    nan_any=lambda x: torch.stack([(x != 0).any(1), (x != 0).all(1)]),
 )
 
 # ---- integers -----------------------------------------------------------------------------------
@@ -560,7 +577,7 @@ case(
 
 
 def far(x):
-    return torch.stack([torch.sigmoid(x), F.silu(x), F.softplus(x, threshold=1e4), F.mish(x), F.elu(x), F.gelu(x)])
+    return torch.stack([torch.sigmoid(x), F.silu(x), torch.logaddexp(x, torch.zeros_like(x)), F.mish(x), F.elu(x), F.gelu(x)])
 
 
 def rms_norm(x, weight=1, epsilon=1e-6):
@@ -588,6 +605,7 @@ case(
     activations_far=far,
     softmax=lambda x: x.softmax(-1),
     softmax_axis=lambda x: x.softmax(1),
+    softmax_masked=lambda x, m: x.masked_fill(~m, -math.inf).softmax(-1),
     softmax_far=lambda x: x.softmax(-1),
     log_softmax=lambda x: x.log_softmax(-1),
     log_softmax_axis=lambda x: x.log_softmax(1),

@@ -1,0 +1,253 @@
+// Runs the built program as a user does and reads what it prints.
+// Must not repeat the program's tables: expectations come from the library's own.
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+
+#include "anneal_version.h"
+#include "ir/print.h"
+#include "models/program.h"
+#include "transform/derivative.h"
+#include "transform/simplify.h"
+
+using namespace anneal;
+using Json = nlohmann::json;
+
+namespace {
+
+std::string program_path() {
+  if (const char* path = std::getenv("ANNEAL_PROGRAM")) return path;
+#ifdef ANNEAL_PROGRAM
+  return ANNEAL_PROGRAM;
+#else
+  return "anneal";
+#endif
+}
+
+struct Run {
+  int code = -1;
+  std::string output;  // standard output, or both where the command says 2>&1
+};
+
+Run shell(const std::string& command) {
+  Run run;
+  FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  char buffer[4096];
+  while (size_t count = fread(buffer, 1, sizeof buffer, pipe)) run.output.append(buffer, count);
+  const int status = pclose(pipe);
+  run.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return run;
+}
+
+Run anneal_run(const std::string& arguments) {
+  return shell(fmt::format("'{}' {}", program_path(), arguments));
+}
+Run with_errors(const std::string& arguments) { return anneal_run(arguments + " 2>&1"); }
+
+Json json_of(const std::string& arguments) {
+  const Run run = anneal_run(arguments + " --json");
+  INFO(arguments);
+  REQUIRE(run.code == 0);
+  return Json::parse(run.output);
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+int64_t count_of(const Json& explained, std::string_view set) {
+  int64_t count = 0;
+  for (const Json& hit : explained["hits"])
+    if (hit["set"] == set) count += hit["count"].get<int64_t>();
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("cli: help and version") {
+  const Run bare = anneal_run("");
+  CHECK(bare.code == 0);
+  for (const char* command : {"graph", "explain", "bench", "help"})
+    CHECK(contains(bare.output, fmt::format("\n  {} ", command)));
+  for (const models::ProgramRow& row : models::programs()) CHECK(contains(bare.output, row.name));
+  CHECK(anneal_run("help").output == bare.output);
+  CHECK(anneal_run("--help").output == bare.output);
+  CHECK(contains(anneal_run("help graph").output, "--forward"));
+  CHECK(anneal_run("graph --help").output == anneal_run("help graph").output);
+
+  const Run version = anneal_run("--version");
+  CHECK(version.code == 0);
+  CHECK(version.output == "anneal " ANNEAL_VERSION "\n");
+}
+
+TEST_CASE("cli: exit codes and what the errors say") {
+  struct Row {
+    const char* arguments;
+    int code;
+    const char* says;
+  };
+  for (const Row& row : {
+           Row{"grpah mlp", 2, "did you mean graph?"},
+           Row{"nothing-like-it", 2, "anneal help lists the commands"},
+           Row{"graph mlp --nonsense", 2, "--nonsense"},
+           Row{"--nonsense", 2, "--nonsense"},
+           Row{"graph", 2, "PROGRAM is required"},
+           Row{"graph mlp --forward --step", 2, "--forward"},
+           Row{"explain mlp --events x", 2, "--events"},
+           Row{"help nothing", 2, "there is no command 'nothing'"},
+           Row{"graph mpl", 1, "did you mean mlp? there are: mlp, conv, attention"},
+           Row{"explain ex", 1, "did you mean exp"},
+           Row{"explain sum", 1, "reduce_sum"},
+           Row{"explain mlp --disable identity", 1, "there is no rule set or rule 'identity'"},
+           Row{"bench nothing", 1, "there are: compiler"},
+       }) {
+    INFO(row.arguments);
+    const Run run = with_errors(row.arguments);
+    CHECK(run.code == row.code);
+    CHECK(contains(run.output, "error: "));
+    CHECK(contains(run.output, "hint: "));
+    CHECK_MESSAGE(contains(run.output, row.says), run.output);
+    CHECK(anneal_run(std::string(row.arguments) + " 2>/dev/null").output == "");
+  }
+}
+
+TEST_CASE("cli: a reader that goes away is no failure") {
+  // More than a pipe holds, so that writing meets the closed end.
+  const std::string graph = fmt::format("'{}' graph attention --json", program_path());
+  REQUIRE(shell(graph).output.size() > 100'000);
+  const Run run =
+      shell(fmt::format("bash -c \"{} | head -c 10; echo \\${{PIPESTATUS[0]}}\" 2>&1", graph));
+  CHECK(run.output == "{\"program\"0\n");
+}
+
+TEST_CASE("cli: colours are for terminals") {
+  CHECK_FALSE(contains(anneal_run("graph mlp").output, "\x1b"));
+  CHECK_FALSE(contains(anneal_run("help").output, "\x1b"));
+}
+
+TEST_CASE("cli: graph prints text that parses to the same program") {
+  for (const models::ProgramRow& row : models::programs()) {
+    for (const bool forward : {false, true}) {
+      const std::string name(row.name);
+      INFO(name);
+      const Run run = anneal_run("graph " + name + (forward ? " --forward" : " --step"));
+      REQUIRE(run.code == 0);
+      const auto parsed = parse(run.output);
+      REQUIRE(std::holds_alternative<std::vector<NodeRef>>(parsed));
+
+      // Phases and origins are comments, so that the nodes come out the same.
+      const models::Program program = row.build();
+      std::vector<NodeRef> roots{program.loss.node()};
+      if (!forward)
+        for (const auto* part : {&program.gradients, &program.updates})
+          for (const Tensor& tensor : *part) roots.push_back(tensor.node());
+      CHECK(std::get<std::vector<NodeRef>>(parsed) == roots);
+      CHECK(contains(run.output, "// forward   "));
+      CHECK(contains(run.output, "// backward") == !forward);
+      CHECK(contains(run.output, "// update") == !forward);
+    }
+  }
+  CHECK(anneal_run("graph mlp").output == anneal_run("graph mlp --step").output);
+}
+
+TEST_CASE("cli: graph --json names every node, its phase and its origin") {
+  for (const models::ProgramRow& row : models::programs()) {
+    const Json graph = json_of("graph " + std::string(row.name) + " --step");
+    CHECK(graph["program"] == row.name);
+    CHECK(graph["scope"] == "step");
+    CHECK(graph["counts"]["nodes"] == graph["nodes"].size());
+    std::set<std::string> known;
+    std::map<std::string, int64_t> phases, ops;
+    for (const Json& node : graph["nodes"]) {
+      for (const Json& source : node["sources"]) {
+        const std::string name = source;
+        if (name.starts_with('%')) CHECK(known.count(name) == 1);
+      }
+      CHECK(parse_op(node["op"].get<std::string>()));
+      CHECK(node["origin"]["line"].get<int>() > 0);
+      CHECK(contains(node["text"], node["op"].get<std::string>()));
+      known.insert(node["id"]);
+      ++phases[node["phase"]];
+      ++ops[node["op"]];
+    }
+    CHECK(known.size() == graph["nodes"].size());
+    CHECK(phases.size() == 3);
+    CHECK(graph["counts"]["phases"] == Json(phases));
+    CHECK(graph["counts"]["ops"] == Json(ops));
+  }
+  const Json forward = json_of("graph mlp --forward");
+  CHECK(forward["scope"] == "forward");
+  for (const Json& node : forward["nodes"]) CHECK(node["phase"] == "forward");
+}
+
+TEST_CASE("cli: every op can be explained, with the rules that run") {
+  for (int i = 0; i < kOpCount; ++i) {
+    const Op op = static_cast<Op>(i);
+    const std::string command = fmt::format("explain {}", name(op));
+    INFO(command);
+    const Run run = anneal_run(command);
+    CHECK(run.code == 0);
+    CHECK(contains(run.output, info(op).meaning));
+    const Json explained = json_of(command);
+    for (const auto& [key, rule] :
+         {std::pair("gradient", gradient_rule(op)), std::pair("forward", forward_rule(op))}) {
+      if (rule) {
+        CHECK(explained[key] == rule->text);
+        CHECK(contains(run.output, rule->text));
+      } else {
+        CHECK(explained[key].is_null());
+      }
+    }
+    size_t rules = 0;
+    for (const RuleSet* set : program_rules())
+      for (const Rule& rule : set->rules())
+        if (rule.pattern.matches_any_op() || rule.pattern.ops().contains(op)) ++rules;
+    CHECK(explained["rules"].size() == rules);
+    for (const char* when : {"before", "after"}) {
+      const auto parsed = parse(explained["example"][when].get<std::string>());
+      CHECK(std::holds_alternative<std::vector<NodeRef>>(parsed));
+    }
+    if (explained["example"]["shows"] == "op")
+      CHECK(contains(explained["example"]["before"], name(op)));
+  }
+}
+
+TEST_CASE("cli: explain of a program lists the rules that fired") {
+  const Json all = json_of("explain mlp");
+  RewriteLog log;
+  const models::Program program = models::mlp();
+  std::vector<NodeRef> roots{program.loss.node()};
+  for (const auto* part : {&program.gradients, &program.updates})
+    for (const Tensor& tensor : *part) roots.push_back(tensor.node());
+  simplify_program(roots, &log);
+  REQUIRE(!log.hits().empty());
+  CHECK(all["hits"].size() == log.hits().size());
+  for (const RewriteLog::Hit& hit : log.hits())
+    CHECK(std::ranges::any_of(all["hits"], [&](const Json& shown) {
+      return shown["set"] == hit.set && shown["rule"] == hit.rule && shown["count"] == hit.count;
+    }));
+  CHECK(all["nodes_after"].get<int>() < all["nodes_before"].get<int>());
+  CHECK(all["events"].size() == 5);
+  CHECK(all["events"][0]["before"] != all["events"][0]["after"]);
+  CHECK(json_of("explain mlp --events 2")["events"].size() == 2);
+  CHECK(json_of("explain mlp --events 0")["events"].empty());
+}
+
+TEST_CASE("cli: explain --disable leaves rules out") {
+  const Json all = json_of("explain mlp");
+  CHECK(count_of(all, "fold") > 0);
+  const Json without_set = json_of("explain mlp --disable fold");
+  CHECK(count_of(without_set, "fold") == 0);
+  CHECK(without_set["nodes_after"] != all["nodes_after"]);
+  const Json without_two = json_of("explain mlp --disable fold/movement --disable strip");
+  CHECK(count_of(without_two, "strip") == 0);
+  CHECK(count_of(without_two, "fold") < count_of(all, "fold"));
+  CHECK(without_two["disabled"].size() == 2);
+}
