@@ -116,7 +116,8 @@ enum class Mode { Reverse, Forward };
 // What differentiating does at an op that its table leaves out: grad.cc, jvp.cc.
 std::string without_rule(Op op, Mode mode) {
   const OpInfo& row = info(op);
-  if (op == Op::CustomGrad) return "the function that was given to custom_gradient()";
+  if (op == Op::CustomGrad && mode == Mode::Reverse)
+    return "the function that was given to custom_gradient()";
   if (row.sources == 0) return "no rule: it has no tensor sources";
   if (!(row.accepts & kFloatClass) || row.type == TypeRule::Bool)
     return "no rule and none needed: its result is no float, so that nothing flows through it";

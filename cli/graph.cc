@@ -69,8 +69,7 @@ std::vector<std::pair<Op, size_t>> ranked_ops(const Listing& listing) {
   std::vector<std::pair<Op, size_t>> ops;
   for (size_t i = 0; i < listing.op_counts.size(); ++i)
     if (listing.op_counts[i] > 0) ops.emplace_back(static_cast<Op>(i), listing.op_counts[i]);
-  std::stable_sort(ops.begin(), ops.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::sort(ops, {}, [](const auto& row) { return std::pair(~row.second, row.first); });
   return ops;
 }
 

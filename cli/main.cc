@@ -90,8 +90,9 @@ struct CommandLine {
     explain_command
         .add_option("OP|PROGRAM", explain_options.target, "an op (exp, reduce_sum) or a program")
         ->required();
-    explain_command.add_option("--events", explain_options.events,
-                               "rewrites of a program to show (5)");
+    explain_command
+        .add_option("--events", explain_options.events, "rewrites of a program to show (5)")
+        ->check(CLI::NonNegativeNumber);
     explain_command
         .add_option("--disable", explain_options.disabled,
                     "a rule set or set/rule to leave out; may be repeated")
@@ -136,6 +137,7 @@ int run_command(CommandLine& line) {
 int run(int argc, char** argv) {
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (!first.empty() && first[0] != '-' && !is_command(first)) return unknown_command(first);
+  if (first == "help") return show_help(std::span(argv, static_cast<size_t>(argc)).subspan(2));
 
   CommandLine line;
   try {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -83,18 +84,18 @@ std::string paint(Colour colour, std::string_view text) {
 std::vector<std::string_view> near_names(std::string_view wrong,
                                          std::span<const std::string_view> names) {
   // A name with the wrong one inside it ("sum" in "reduce_sum") is as near as one letter off.
-  std::vector<std::pair<size_t, std::string_view>> ranked;
-  for (std::string_view name : names) {
-    const bool inside = wrong.size() >= 3 && name.find(wrong) != std::string_view::npos;
-    const size_t distance = inside ? 1 : edit_distance(wrong, name);
-    if (distance <= std::max<size_t>(1, std::min(wrong.size(), name.size()) / 3))
-      ranked.emplace_back(distance, name);
+  std::vector<std::pair<size_t, size_t>> ranked;  // distance, then the place in the list
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool inside = wrong.size() >= 3 && names[i].find(wrong) != std::string_view::npos;
+    const size_t distance = inside ? 1 : edit_distance(wrong, names[i]);
+    if (distance <= std::max<size_t>(1, std::min(wrong.size(), names[i].size()) / 3))
+      ranked.emplace_back(distance, i);
   }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::sort(ranked);
+  constexpr size_t kGuesses = 4;
   std::vector<std::string_view> result;
-  for (size_t i = 0; i < std::min<size_t>(ranked.size(), 4); ++i)
-    result.push_back(ranked[i].second);
+  for (size_t i = 0; i < std::min(ranked.size(), kGuesses); ++i)
+    result.push_back(names[ranked[i].second]);
   return result;
 }
 

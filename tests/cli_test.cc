@@ -101,6 +101,7 @@ TEST_CASE("cli: exit codes and what the errors say") {
            Row{"graph", 2, "PROGRAM is required"},
            Row{"graph mlp --forward --step", 2, "--forward"},
            Row{"explain mlp --events x", 2, "--events"},
+           Row{"explain mlp --events -1", 2, "--events"},
            Row{"help nothing", 2, "there is no command 'nothing'"},
            Row{"graph mpl", 1, "did you mean mlp? there are: mlp, conv, attention"},
            Row{"explain ex", 1, "did you mean exp"},

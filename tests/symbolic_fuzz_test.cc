@@ -1,5 +1,6 @@
 // Random index expressions and random chains of movement ops, against brute force. Every failure
-// prints the seed and the expression; the same seed gives the same run.
+// prints the seed and the expression; the same seed gives the same run. Long because it holds two
+// generators and an evaluator that shares no code with the simplifier.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -44,7 +45,8 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// ---- expressions ----------------------------------------------------------------------------------
+// ---- expressions
+// ----------------------------------------------------------------------------------
 
 constexpr int64_t kMostPoints = 500;
 
@@ -59,7 +61,9 @@ Domain random_domain(Random& random) {
   int64_t count = random.between(1, 4), points = 1;
   std::vector<std::pair<int64_t, int64_t>> ranges;
   for (int64_t i = 0; i < count; ++i) {
-    int64_t min = random.chance(50) ? 0 : random.chance(40) ? random.between(1, 3) : random.between(-9, 5);
+    int64_t min = random.chance(50)   ? 0
+                  : random.chance(40) ? random.between(1, 3)
+                                      : random.between(-9, 5);
     int64_t max = min + random.between(0, random.chance(30) ? 23 : 7);
     if (points * (max - min + 1) > kMostPoints) max = min + kMostPoints / points - 1;
     points *= max - min + 1;
@@ -94,7 +98,8 @@ class Generator {
       case 7: return make(Op::FloorDiv, {value(depth - 1), divisor()});
       case 8:
       case 9: return make(Op::Mod, {value(depth - 1), divisor()});
-      case 10: return make(random_.chance(50) ? Op::Max : Op::Min, {value(depth - 1), value(depth - 1)});
+      case 10:
+        return make(random_.chance(50) ? Op::Max : Op::Min, {value(depth - 1), value(depth - 1)});
       default: return make(Op::Where, {condition(depth - 1), value(depth - 1), value(depth - 1)});
     }
   }
@@ -106,11 +111,15 @@ class Generator {
     if (depth <= 0) return random_.chance(90) ? random_.pick(domain_.variables) : number(-5, 25);
     switch (random_.between(0, 6)) {
       case 0:
-      case 1: return make(Op::Add, {make(Op::Mul, {position(depth - 1), size()}), position(depth - 1)});
-      case 2: return make(Op::FloorDiv, {position(depth - 1), random_.chance(20) ? divisor() : size()});
+      case 1:
+        return make(Op::Add, {make(Op::Mul, {position(depth - 1), size()}), position(depth - 1)});
+      case 2:
+        return make(Op::FloorDiv, {position(depth - 1), random_.chance(20) ? divisor() : size()});
       case 3: return make(Op::Mod, {position(depth - 1), random_.chance(20) ? divisor() : size()});
       case 4: return make(Op::Add, {position(depth - 1), number(-3, 12)});
-      case 5: return make(Op::Add, {number(0, 23), make(Op::Mul, {position(depth - 1), index_const(-1)})});
+      case 5:
+        return make(Op::Add,
+                    {number(0, 23), make(Op::Mul, {position(depth - 1), index_const(-1)})});
       default: return digits(position(depth - 1), random_.pick(kSizes), random_.pick(kSizes));
     }
   }
@@ -118,8 +127,12 @@ class Generator {
   // The same with sizes that are not known, under the limits of limited_domain().
   NodeRef symbolic_position(int depth) {
     NodeRef n = domain_.variables[0], m = domain_.variables[1];
-    const std::vector<NodeRef> sizes{n, m, make(Op::Mul, {n, m}), make(Op::Mul, {n, index_const(4)}),
-                                     make(Op::Add, {m, index_const(2)}), index_const(3)};
+    const std::vector<NodeRef> sizes{n,
+                                     m,
+                                     make(Op::Mul, {n, m}),
+                                     make(Op::Mul, {n, index_const(4)}),
+                                     make(Op::Add, {m, index_const(2)}),
+                                     index_const(3)};
     auto size = [&] { return random_.pick(sizes); };
     auto part = [&] { return symbolic_position(depth - 1); };
     if (depth <= 0) return random_.chance(80) ? random_.pick(domain_.variables) : number(-2, 5);
@@ -129,16 +142,20 @@ class Generator {
       case 2: return make(Op::Add, {make(Op::Mul, {part(), size()}), part()});
       case 3: return make(Op::FloorDiv, {part(), size()});
       case 4: return make(Op::Mod, {part(), size()});
-      case 5: return make(Op::Add, {make(Op::Add, {size(), index_const(-1)}),
-                                    make(Op::Mul, {part(), index_const(-1)})});
+      case 5:
+        return make(Op::Add, {make(Op::Add, {size(), index_const(-1)}),
+                              make(Op::Mul, {part(), index_const(-1)})});
       case 6: return make(Op::Max, {part(), part()});
-      default: return make(Op::Where, {make(random_.chance(50) ? Op::Lt : Op::Le, {part(), size()}), part(), part()});
+      default:
+        return make(Op::Where,
+                    {make(random_.chance(50) ? Op::Lt : Op::Le, {part(), size()}), part(), part()});
     }
   }
 
   // x written in digits, some of which may be left out.
   NodeRef digits(NodeRef x, int64_t a, int64_t b) {
-    NodeRef low = make(Op::Mod, {x, index_const(a)}), rest = make(Op::FloorDiv, {x, index_const(a)});
+    NodeRef low = make(Op::Mod, {x, index_const(a)}),
+            rest = make(Op::FloorDiv, {x, index_const(a)});
     NodeRef middle = make(Op::Mod, {rest, index_const(b)});
     NodeRef high = make(Op::FloorDiv, {x, index_const(a * b)});
     NodeRef sum = random_.chance(80) ? low : rest;
@@ -164,7 +181,8 @@ class Generator {
  private:
   NodeRef number(int64_t min, int64_t max) {
     // Now and then one that makes sums and products overflow: they must be left alone.
-    if (random_.between(0, 499) == 0) return index_const((int64_t{1} << 61) * random_.between(-3, 3));
+    if (random_.between(0, 499) == 0)
+      return index_const((int64_t{1} << 61) * random_.between(-3, 3));
     return index_const(random_.between(min, max));
   }
 
@@ -188,7 +206,9 @@ class Generator {
 class Evaluator {
  public:
   Evaluator(std::span<const NodeRef> roots, const Domain& domain)
-      : order_(topological_order(roots)), values_(order_.size() * domain.points), points_(domain.points) {
+      : order_(topological_order(roots)),
+        values_(order_.size() * domain.points),
+        points_(domain.points) {
     for (size_t i = 0; i < order_.size(); ++i) {
       place_[order_[i]] = i;
       compute(order_[i], domain, &values_[i * points_]);
@@ -254,7 +274,9 @@ std::string describe(uint64_t seed, const Domain& domain, NodeRef before, NodeRe
 std::optional<std::string> check_expression(uint64_t seed, const Domain& domain, NodeRef before,
                                             int64_t* shortened) {
   NodeRef after = simplify(before);
-  auto wrong = [&](const std::string& what) { return what + ", " + describe(seed, domain, before, after); };
+  auto wrong = [&](const std::string& what) {
+    return what + ", " + describe(seed, domain, before, after);
+  };
 
   if (tree_size(after) > tree_size(before)) return wrong("grew");
   if (simplify(after) != after) return wrong("simplifies further");
@@ -294,7 +316,8 @@ Domain limited_domain() {
   for (int64_t n = 1; n <= 3; ++n)
     for (int64_t m = 1; m <= 3; ++m)
       for (int64_t at = 0; at < n * m * n * m * 3; ++at) {
-        const int64_t point[] = {n, m, at % n, at / n % m, at / (n * m) % (n * m), at / (n * m * n * m)};
+        const int64_t point[] = {
+            n, m, at % n, at / n % m, at / (n * m) % (n * m), at / (n * m * n * m)};
         for (size_t v = 0; v < domain.values.size(); ++v) domain.values[v].push_back(point[v]);
         ++domain.points;
       }
@@ -339,12 +362,13 @@ TEST_CASE("symbolic: 100,000 random expressions keep their value, never grow, st
   CHECK(shortened > static_cast<int64_t>(kCount) / 2);
 }
 
-// ---- chains of movement ops -----------------------------------------------------------------------
+// ---- chains of movement ops
+// -----------------------------------------------------------------------
 
 namespace {
 
-// A chain under construction. Every size is known as a list of factors, so that symbolic axes can be
-// merged and split too.
+// A chain under construction. Every size is known as a list of factors, so that symbolic axes can
+// be merged and split too.
 class Chain {
  public:
   Chain(Random& random, bool symbolic) : random_(random) {
@@ -382,7 +406,9 @@ class Chain {
     for (const Factors& factors : axes_) result.push_back(element_count_expr(factors));
     return result;
   }
-  size_t any_axis() { return static_cast<size_t>(random_.between(0, static_cast<int64_t>(axes_.size()) - 1)); }
+  size_t any_axis() {
+    return static_cast<size_t>(random_.between(0, static_cast<int64_t>(axes_.size()) - 1));
+  }
   bool is_large() const {
     Interval count = bounds(element_count_expr(dims()));
     return count.max > 1500;
@@ -408,7 +434,8 @@ class Chain {
     int64_t number = 1;
     for (NodeRef f : factors) number *= is_static(f) ? static_value(f) : 1;
     std::erase_if(factors, [](NodeRef f) { return is_static(f); });
-    for (int64_t f : random_.chance(50) ? std::vector<int64_t>{2, 3, 2} : std::vector<int64_t>{3, 4, 2}) {
+    for (int64_t f :
+         random_.chance(50) ? std::vector<int64_t>{2, 3, 2} : std::vector<int64_t>{3, 4, 2}) {
       if (number % f != 0) continue;
       factors.push_back(index_const(f));
       number /= f;
@@ -424,7 +451,8 @@ class Chain {
   void permute() {
     std::vector<int64_t> order;
     for (size_t i = 0; i < axes_.size(); ++i)
-      order.insert(order.begin() + random_.between(0, static_cast<int64_t>(i)), static_cast<int64_t>(i));
+      order.insert(order.begin() + random_.between(0, static_cast<int64_t>(i)),
+                   static_cast<int64_t>(i));
     std::vector<Factors> permuted;
     for (int64_t axis : order) permuted.push_back(axes_[static_cast<size_t>(axis)]);
     axes_ = permuted;
@@ -441,7 +469,8 @@ class Chain {
     std::vector<NodeRef> pairs(2 * axes_.size(), index_const(0));
     size_t axis = any_axis();
     pairs[2 * axis] = index_const(random_.between(0, 2));
-    pairs[2 * axis + 1] = random_.chance(80) || sizes_.empty() ? index_const(random_.between(0, 2)) : sizes_[0];
+    pairs[2 * axis + 1] =
+        random_.chance(80) || sizes_.empty() ? index_const(random_.between(0, 2)) : sizes_[0];
     node_ = make_tail(Op::Pad, node_, pairs);
     axes_[axis] = {node_->dim(axis)};
   }
@@ -504,11 +533,13 @@ std::optional<std::string> check_chain(uint64_t seed, int64_t* divisions) {
   NodeRef last = chain.node();
   std::vector<NodeRef> coordinates;
   for (size_t axis = 0; axis < last->rank(); ++axis)
-    coordinates.push_back(make_variable(fmt::format("i{}", axis), 0, bounds(last->dim(axis)).max - 1));
+    coordinates.push_back(
+        make_variable(fmt::format("i{}", axis), 0, bounds(last->dim(axis)).max - 1));
   auto [source, map] = through_chain(last, coordinates);
   std::vector<NodeRef> roots = map.coordinates;
   roots.push_back(map.valid);
-  for (NodeRef node : topological_order(roots)) *divisions += node->op == Op::FloorDiv || node->op == Op::Mod;
+  for (NodeRef node : topological_order(roots))
+    *divisions += node->op == Op::FloorDiv || node->op == Op::Mod;
 
   auto wrong = [&](const std::string& what) {
     std::string text = fmt::format("seed {}: {}\n{}  reads", seed, what, print(last));
@@ -540,10 +571,12 @@ std::optional<std::string> check_chain(uint64_t seed, int64_t* divisions) {
         position = position * contents.shape[axis] + c;
       }
       bool valid = values.of(map.valid)[p] != 0;
-      if (valid && !inside) return wrong(fmt::format("reads outside the source at {}, n = {}", p, n));
+      if (valid && !inside)
+        return wrong(fmt::format("reads outside the source at {}, n = {}", p, n));
       int64_t read = valid ? position + 1 : 0;
       int64_t want = expected.at(static_cast<int64_t>(p)).as_int();
-      if (read != want) return wrong(fmt::format("position {} reads {}, not {}, n = {}", p, read, want, n));
+      if (read != want)
+        return wrong(fmt::format("position {} reads {}, not {}, n = {}", p, read, want, n));
     }
   }
   return std::nullopt;

@@ -1,5 +1,6 @@
 // Index expressions: bounds, every simplification rule, proofs, limits and index maps, as tables of
-// texts. Must not check values in bulk: symbolic_fuzz_test.cc does, by brute force.
+// texts. Must not check values in bulk: symbolic_fuzz_test.cc does, by brute force. Long because
+// its tables are.
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
@@ -28,7 +29,8 @@ namespace {
 constexpr int64_t kLow = std::numeric_limits<int64_t>::min();
 constexpr int64_t kHigh = std::numeric_limits<int64_t>::max();
 
-// ---- texts ----------------------------------------------------------------------------------------
+// ---- texts
+// ----------------------------------------------------------------------------------------
 
 // The variables of all tables.
 NodeRef variable(std::string_view name) {
@@ -37,9 +39,13 @@ NodeRef variable(std::string_view name) {
     int64_t min, max;
   };
   static const Row kRows[] = {
-      {"a", 0, 7},     {"b", 0, 3},     {"c", 0, 2},   {"x", 0, 99},   {"y", 0, 99},
-      {"z", -50, 49},  {"w", -50, 49},  {"n", 1, 64},  {"m", 1, 16},   {"p", 0, 63},
-      {"q", 0, 15},    {"r", 0, 1023},  {"five", 5, 5}, {"huge", -(int64_t{1} << 62), int64_t{1} << 62},
+      {"a", 0, 7},    {"b", 0, 3},
+      {"c", 0, 2},    {"x", 0, 99},
+      {"y", 0, 99},   {"z", -50, 49},
+      {"w", -50, 49}, {"n", 1, 64},
+      {"m", 1, 16},   {"p", 0, 63},
+      {"q", 0, 15},   {"r", 0, 1023},
+      {"five", 5, 5}, {"huge", -(int64_t{1} << 62), int64_t{1} << 62},
   };
   for (const Row& row : kRows)
     if (row.name == name) return make_variable(row.name, row.min, row.max);
@@ -132,7 +138,8 @@ class Reader {
 
 NodeRef read(std::string_view text) { return Reader(text).run(); }
 
-// ---- simplification -------------------------------------------------------------------------------
+// ---- simplification
+// -------------------------------------------------------------------------------
 
 struct Case {
   std::string_view rule, before, after;
@@ -158,7 +165,8 @@ constexpr Case kCases[] = {
     {"index-sums/recombine-quotient", "z // -4 * -4 + z % -4", "z"},
     {"index-sums/recombine-quotient", "x // 12 * 12 + (x // 4 % 3) * 4 + x % 4", "x"},
     {"index-sums/recombine-digits", "(z // 4 % 3) * 4 + z % 4", "z % 12"},
-    {"index-sums/recombine-digits", "(r // 30 % 5) * 6 + (r // 15 % 2) * 3 + r // 5 % 3", "r // 5 % 30"},
+    {"index-sums/recombine-digits", "(r // 30 % 5) * 6 + (r // 15 % 2) * 3 + r // 5 % 3",
+     "r // 5 % 30"},
     {"index-sums/remainder-of-sum", "x - x // 7 * 7", "x % 7"},
     {"index-sums/remainder-of-sum", "x * 2 + y - (x + y) // 7 * 7", "x + (x + y) % 7"},
     {"index-sums/normal-extremum", "max(x, max(y, x))", "max(x, y)"},
@@ -248,15 +256,31 @@ constexpr Case kCases[] = {
     {"index-conditions/merge-ranges", "and(x < 6, 4 < x)", "x == 5"},
     {"index-conditions/merge-ranges", "or(x < 5, x < 3)", "x < 5"},
     {"index-conditions/merge-ranges", "or(x < 5, 3 < x)", "true"},
-    {"index-conditions/merge-ranges", "and(x + y < 9, and(z < 4, x + y < 7))", "and(x + y < 7, z < 4)"},
+    {"index-conditions/merge-ranges", "and(x + y < 9, and(z < 4, x + y < 7))",
+     "and(x + y < 7, z < 4)"},
 };
 
 // What stays as it is, because it cannot be made shorter or could overflow.
 constexpr std::string_view kFixed[] = {
-    "x",         "x // 7",        "(x + 5) // 7",   "(x * 5) // 7",     "x // n",     "x % (n * 4)",
-    "huge * 4",  "huge * 4 // 4", "huge + huge * 3", "x // 0",          "x % 0",
-    "z // -7",   "z % -7",        "max(x, y)",       "where(x < y, x, y)", "x < y",   "not(x == y)",
-    "xor(x < y, z < w)", "(9223372036854775807 + x) // 3",
+    "x",
+    "x // 7",
+    "(x + 5) // 7",
+    "(x * 5) // 7",
+    "x // n",
+    "x % (n * 4)",
+    "huge * 4",
+    "huge * 4 // 4",
+    "huge + huge * 3",
+    "x // 0",
+    "x % 0",
+    "z // -7",
+    "z % -7",
+    "max(x, y)",
+    "where(x < y, x, y)",
+    "x < y",
+    "not(x == y)",
+    "xor(x < y, z < w)",
+    "(9223372036854775807 + x) // 3",
 };
 
 void check_simplifies(std::string_view before_text, std::string_view after_text) {
@@ -292,7 +316,8 @@ TEST_CASE("symbolic: every rule fires for each of its lines of the table") {
   }
   for (const RuleSet* set : index_rules())
     for (const Rule& rule : set->rules())
-      CHECK_MESSAGE(fired(all, fmt::format("{}/{}", set->name(), rule.name)), rule.name, " is untested");
+      CHECK_MESSAGE(fired(all, fmt::format("{}/{}", set->name(), rule.name)), rule.name,
+                    " is untested");
 }
 
 TEST_CASE("symbolic: what cannot be simplified keeps its value and length") {
@@ -311,9 +336,12 @@ TEST_CASE("symbolic: rules leave tensors alone") {
   NodeRef t = make_buffer("t", new_buffer_slot(), DType::I32, none);
   NodeRef flag = make(Op::Lt, {t, t});
   std::vector<NodeRef> roots{
-      make(Op::Add, {t, make_const_like(t, 0)}), make(Op::FloorDiv, {t, make_const_like(t, 1)}),
-      make(Op::Max, {t, t}),                     make(Op::Eq, {t, t}),
-      make(Op::And, {flag, flag}),               make(Op::Where, {flag, t, t}),
+      make(Op::Add, {t, make_const_like(t, 0)}),
+      make(Op::FloorDiv, {t, make_const_like(t, 1)}),
+      make(Op::Max, {t, t}),
+      make(Op::Eq, {t, t}),
+      make(Op::And, {flag, flag}),
+      make(Op::Where, {flag, t, t}),
       make(Op::Xor, {flag, make_const(DType::Bool, 0)}),
   };
   CHECK(simplify(roots) == roots);
@@ -334,7 +362,8 @@ TEST_CASE("symbolic: long and deep expressions are no problem") {
   CHECK(simplify(shared) == simplify(simplify(shared)));
 }
 
-// ---- bounds ---------------------------------------------------------------------------------------
+// ---- bounds
+// ---------------------------------------------------------------------------------------
 
 TEST_CASE("symbolic: bounds") {
   struct Row {
@@ -380,7 +409,8 @@ TEST_CASE("symbolic: bounds") {
   }
 }
 
-// ---- proofs ---------------------------------------------------------------------------------------
+// ---- proofs
+// ---------------------------------------------------------------------------------------
 
 TEST_CASE("symbolic: proofs") {
   enum Shown { kNothing, kLess, kLessEqual, kEqual };
@@ -435,7 +465,8 @@ TEST_CASE("symbolic: limits between variables") {
       {"", "p + 2 < n + 2", "true"},
       {"", "q * n + p < n * m", "true"},
   };
-  std::vector<Limit> limits{{read("p"), read("n")}, {read("q"), read("m")}, {read("r"), read("n * m")}};
+  std::vector<Limit> limits{
+      {read("p"), read("n")}, {read("q"), read("m")}, {read("r"), read("n * m")}};
   {
     LimitScope scope(limits);
     for (const Case& row : kRows) check_simplifies(row.before, row.after);
@@ -446,7 +477,8 @@ TEST_CASE("symbolic: limits between variables") {
   CHECK(simplify(read("p < n")) == read("p < n"));
 }
 
-// ---- index maps -----------------------------------------------------------------------------------
+// ---- index maps
+// -----------------------------------------------------------------------------------
 
 namespace {
 
@@ -478,7 +510,8 @@ NodeRef flip(NodeRef x, const Axes& axes) { return make_axes(Op::Flip, x, axes);
 std::vector<NodeRef> coordinates_of(NodeRef node) {
   std::vector<NodeRef> coordinates;
   for (size_t axis = 0; axis < node->rank(); ++axis)
-    coordinates.push_back(make_variable(fmt::format("i{}", axis), 0, bounds(node->dim(axis)).max - 1));
+    coordinates.push_back(
+        make_variable(fmt::format("i{}", axis), 0, bounds(node->dim(axis)).max - 1));
   return coordinates;
 }
 
@@ -492,7 +525,10 @@ TEST_CASE("symbolic: movement ops that undo each other leave the very coordinate
       {"flatten and back", reshape(reshape(s, {"240"}), {"4", "6", "10"})},
       {"permute back", permute(permute(s, {2, 0, 1}), {1, 2, 0})},
       {"split, permute, merge and back",
-       reshape(permute(reshape(reshape(permute(reshape(s, {"24", "10"}), {1, 0}), {"240"}), {"10", "24"}), {1, 0}), {"4", "6", "10"})},
+       reshape(permute(reshape(reshape(permute(reshape(s, {"24", "10"}), {1, 0}), {"240"}),
+                               {"10", "24"}),
+                       {1, 0}),
+               {"4", "6", "10"})},
       {"permuted through a flat tensor",
        permute(reshape(reshape(permute(s, {2, 0, 1}), {"240"}), {"10", "4", "6"}), {1, 2, 0})},
       {"permuted through unrelated sizes",
@@ -500,10 +536,12 @@ TEST_CASE("symbolic: movement ops that undo each other leave the very coordinate
       {"flip twice", flip(flip(s, {0, 2}), {0, 2})},
       {"flip through a flat tensor",
        flip(reshape(flip(reshape(s, {"240"}), {0}), {"4", "6", "10"}), {0, 1, 2})},
-      {"pad, then shrink", shrink(pad(s, {"1", "2", "0", "0", "3", "0"}), {"1", "5", "0", "6", "3", "13"})},
+      {"pad, then shrink",
+       shrink(pad(s, {"1", "2", "0", "0", "3", "0"}), {"1", "5", "0", "6", "3", "13"})},
       {"pad and merge, then split and shrink",
-       shrink(reshape(reshape(pad(s, {"0", "0", "0", "0", "1", "1"}), {"24", "12"}), {"4", "6", "12"}),
-              {"0", "4", "0", "6", "1", "11"})},
+       shrink(
+           reshape(reshape(pad(s, {"0", "0", "0", "0", "1", "1"}), {"24", "12"}), {"4", "6", "12"}),
+           {"0", "4", "0", "6", "1", "11"})},
       {"symbolic: flatten and back", reshape(reshape(d, {"n * m * 6"}), {"n", "6", "m"})},
       {"symbolic: merge two and back", reshape(reshape(d, {"n", "6 * m"}), {"n", "6", "m"})},
       {"symbolic: permuted through a flat tensor",
@@ -513,7 +551,8 @@ TEST_CASE("symbolic: movement ops that undo each other leave the very coordinate
       {"symbolic: flip twice", flip(flip(d, {0, 2}), {0, 2})},
       {"symbolic: flip through a flat tensor",
        flip(reshape(flip(reshape(e, {"n * m"}), {0}), {"n", "m"}), {0, 1})},
-      {"symbolic: pad, then shrink", shrink(pad(e, {"1", "n", "0", "0"}), {"1", "n + 1", "0", "m"})},
+      {"symbolic: pad, then shrink",
+       shrink(pad(e, {"1", "n", "0", "0"}), {"1", "n + 1", "0", "m"})},
       {"symbolic: pad and merge, then split and shrink",
        shrink(reshape(reshape(pad(e, {"0", "0", "1", "1"}), {"n * (m + 2)"}), {"n", "m + 2"}),
               {"0", "n", "1", "m + 1"})},
@@ -541,11 +580,20 @@ TEST_CASE("symbolic: round trips over a flat coordinate") {
   NodeRef flat = source({"24"}), wide = source({"n * m"});
   const Row kRows[] = {
       {"reshape, permute, reshape, and back",
-       reshape(permute(reshape(reshape(permute(reshape(flat, {"4", "6"}), {1, 0}), {"24"}), {"6", "4"}), {1, 0}), {"24"})},
+       reshape(
+           permute(reshape(reshape(permute(reshape(flat, {"4", "6"}), {1, 0}), {"24"}), {"6", "4"}),
+                   {1, 0}),
+           {"24"})},
       {"three axes",
-       reshape(permute(reshape(reshape(permute(reshape(flat, {"2", "3", "4"}), {2, 0, 1}), {"24"}), {"4", "2", "3"}), {1, 2, 0}), {"24"})},
+       reshape(permute(reshape(reshape(permute(reshape(flat, {"2", "3", "4"}), {2, 0, 1}), {"24"}),
+                               {"4", "2", "3"}),
+                       {1, 2, 0}),
+               {"24"})},
       {"symbolic",
-       reshape(permute(reshape(reshape(permute(reshape(wide, {"n", "m"}), {1, 0}), {"n * m"}), {"m", "n"}), {1, 0}), {"n * m"})},
+       reshape(permute(reshape(reshape(permute(reshape(wide, {"n", "m"}), {1, 0}), {"n * m"}),
+                               {"m", "n"}),
+                       {1, 0}),
+               {"n * m"})},
   };
   for (const Row& row : kRows) {
     std::vector<NodeRef> coordinates = coordinates_of(row.last);
@@ -574,14 +622,17 @@ TEST_CASE("symbolic: what movement ops read") {
       {pad(pad(s, {"1", "0", "0", "0"}), {"1", "0", "0", "0"}), {"a - 2", "b"}, "1 < a"},
       {flip(pad(s, {"2", "0", "0", "0"}), {0}), {"2 - a", "b"}, "a < 3"},
       {reshape(pad(s, {"0", "0", "0", "2"}), {"18"}), {"a // 6", "a % 6"}, "a % 6 < 4"},
-      {reshape(pad(reshape(s, {"12"}), {"1", "0"}), {"13", "1"}), {"(a - 1) // 4", "(a - 1) % 4"}, "0 < a"},
+      {reshape(pad(reshape(s, {"12"}), {"1", "0"}), {"13", "1"}),
+       {"(a - 1) // 4", "(a - 1) % 4"},
+       "0 < a"},
       {reshape(source({"0", "4"}), {"4", "0"}), {}, "true"},
   };
   for (const Row& row : kRows) {
     bool empty = row.reads.empty();
     std::vector<NodeRef> coordinates;
     for (size_t axis = 0; axis < row.last->rank(); ++axis)
-      coordinates.push_back(make_variable(axis == 0 ? "a" : "b", 0, empty ? 0 : bounds(row.last->dim(axis)).max - 1));
+      coordinates.push_back(
+          make_variable(axis == 0 ? "a" : "b", 0, empty ? 0 : bounds(row.last->dim(axis)).max - 1));
     auto [from, map] = through_chain(row.last, coordinates);
     // The expectations are written with the table's own a and b: exchange them for these.
     auto expected = [&](std::string_view text) {

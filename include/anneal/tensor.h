@@ -25,11 +25,7 @@ class Operand;
 template <typename T>
 constexpr DType dtype_of();
 
-// What a symbolic program is run with: numbers for its Variables, contents for its inputs.
-struct Bindings {
-  std::vector<std::pair<Variable, int64_t>> sizes = {};
-  std::vector<std::pair<Tensor, Tensor>> inputs = {};
-};
+struct Bindings;
 
 using Location = std::source_location;  // of the call, in the user's file
 
@@ -46,18 +42,24 @@ class Tensor : public detail::Root {
   Dim size() const;  // how many elements
   std::string name() const;  // of an input or parameter, else empty
 
-  // Computes the value and keeps it. Further use reads it instead of computing it again.
-  const Tensor& realize(const Bindings& bindings = {}, Location where = Location::current()) const;
+  // Computes the value and keeps it: further use reads it instead of computing it again, and what is
+  // assigned later does not change it. Programs with Variables or inputs go through evaluate().
+  const Tensor& realize(Location where = Location::current()) const;
 
-  // The elements in row-major order, converted to T as a cast would.
+  // The elements in row-major order, converted to T as a cast would. A program with Variables or
+  // inputs needs their values.
   template <typename T = float>
-  std::vector<T> to_vector(const Bindings& bindings = {}, Location where = Location::current()) const;
+  std::vector<T> to_vector(Location where = Location::current()) const;
+  template <typename T = float>
+  std::vector<T> to_vector(const Bindings& bindings, Location where = Location::current()) const;
   // The only element of a tensor of size one.
   template <typename T = double>
-  T item(const Bindings& bindings = {}, Location where = Location::current()) const;
+  T item(Location where = Location::current()) const;
+  template <typename T = double>
+  T item(const Bindings& bindings, Location where = Location::current()) const;
 
   // Stores `value` in this parameter when the result is realised. Reads of the same step see what
-  // was there before. This tensor must be a parameter or realised.
+  // was there before. This tensor must be a parameter.
   Tensor assign(const Tensor& value, Location where = Location::current()) const;
 
   // The most used operations, to chain. The rest are functions, below and in <anneal/functional.h>.
@@ -79,6 +81,12 @@ class Tensor : public detail::Root {
 
  private:
   std::vector<std::byte> read(DType as, const Bindings& bindings, Location where) const;
+};
+
+// What a symbolic program is run with: numbers for its Variables, contents for its inputs.
+struct Bindings {
+  std::vector<std::pair<Variable, int64_t>> sizes = {};
+  std::vector<std::pair<Tensor, Tensor>> inputs = {};
 };
 
 // An argument of a public function: a tensor or a number, and the line of the call. Numbers take the
@@ -319,6 +327,11 @@ std::vector<T> Tensor::to_vector(const Bindings& bindings, Location where) const
   return values;
 }
 
+template <typename T>
+std::vector<T> Tensor::to_vector(Location where) const {
+  return to_vector<T>(Bindings{}, where);
+}
+
 namespace detail {
 [[noreturn]] void fail_not_one_element(const Tensor& tensor, size_t count, Location where);
 }
@@ -328,6 +341,11 @@ T Tensor::item(const Bindings& bindings, Location where) const {
   std::vector<T> values = to_vector<T>(bindings, where);
   if (values.size() != 1) detail::fail_not_one_element(*this, values.size(), where);
   return values[0];
+}
+
+template <typename T>
+T Tensor::item(Location where) const {
+  return item<T>(Bindings{}, where);
 }
 
 }  // namespace anneal

@@ -13,7 +13,8 @@ struct AdamWOptions {
 };
 
 // One assignment a buffer: the step count, then parameter, first and second moment of each.
-// Buffers of the optimizer are named after the parameter: "w1.adamw.m".
+// Buffers of the optimizer are named after the parameter, "w1.adamw.m", and start at zero; beside
+// parameters that are inputs without memory (a program that is only looked at) they are inputs too.
 std::vector<Tensor> adamw(const std::vector<Tensor>& parameters, const std::vector<Tensor>& gradients,
                           const AdamWOptions& options = {});
 

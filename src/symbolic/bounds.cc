@@ -109,7 +109,8 @@ class FactBuilder {
       facts.size = std::min(kCountless, facts.size + part.size);
       facts.exact = facts.exact && part.exact;
     }
-    facts.range = node->dtype == DType::Bool ? condition(node, facts.size) : value(node, facts.size);
+    facts.range =
+        node->dtype == DType::Bool ? condition(node, facts.size) : value(node, facts.size);
     facts.exact = facts.exact && facts.range.is_finite();
     return facts;
   }
@@ -133,7 +134,8 @@ class FactBuilder {
       }
       case Op::Mul: {
         Interval product = source(0) * source(1);
-        if (node->source(0) == node->source(1)) return {std::max<int64_t>(0, product.min), product.max};
+        if (node->source(0) == node->source(1))
+          return {std::max<int64_t>(0, product.min), product.max};
         return product;
       }
       case Op::FloorDiv: return floor_div(source(0), source(1));

@@ -39,7 +39,8 @@ NodeRef normal_xor(const Match& m) {
 // Parts in order, each once, without those that do not matter.
 NodeRef normal_junction(const Match& m) {
   std::vector<NodeRef> parts = flatten(m.root()->op, m.root());
-  std::erase_if(parts, [&](NodeRef part) { return is_and(m.root()) ? is_true(part) : is_false(part); });
+  std::erase_if(parts,
+                [&](NodeRef part) { return is_and(m.root()) ? is_true(part) : is_false(part); });
   if (parts.empty()) return bool_const(is_and(m.root()));
   return no_longer(m.root(), join(m.root()->op, parts));
 }
@@ -63,7 +64,8 @@ NodeRef absorbed(const Match& m) {
   return kept.size() < before ? no_longer(m.root(), join(m.root()->op, kept)) : unchanged;
 }
 
-// ---- several comparisons of one sum with constants -----------------------------------------------
+// ---- several comparisons of one sum with constants
+// -----------------------------------------------
 
 // What comparisons say of one sum: that it lies in an interval.
 struct Range {
@@ -97,8 +99,9 @@ std::optional<Range> range_of(NodeRef part, bool opposite_wanted) {
 }
 
 bool same_sum(const LinearForm& a, const LinearForm& b) {
-  return std::equal(a.terms.begin(), a.terms.end(), b.terms.begin(), b.terms.end(),
-                    [](const auto& s, const auto& t) { return s.base == t.base && s.factor == t.factor; });
+  return std::equal(
+      a.terms.begin(), a.terms.end(), b.terms.begin(), b.terms.end(),
+      [](const auto& s, const auto& t) { return s.base == t.base && s.factor == t.factor; });
 }
 
 NodeRef below(const LinearForm& a, int64_t sign, int64_t constant) {  // sign * a + constant < 0
@@ -120,9 +123,11 @@ std::optional<std::vector<NodeRef>> parts_of(const Range& range, bool opposites)
   }
   // min <= sum is min - 1 - sum < 0, its opposite sum - min < 0; and so on.
   if (here.min > all.min)
-    parts.push_back(opposites ? below(range.sum, 1, -here.min) : below(range.sum, -1, here.min - 1));
+    parts.push_back(opposites ? below(range.sum, 1, -here.min)
+                              : below(range.sum, -1, here.min - 1));
   if (here.max < all.max)
-    parts.push_back(opposites ? below(range.sum, -1, here.max) : below(range.sum, 1, -here.max - 1));
+    parts.push_back(opposites ? below(range.sum, -1, here.max)
+                              : below(range.sum, 1, -here.max - 1));
   return parts;
 }
 
@@ -132,9 +137,8 @@ NodeRef merge_ranges(const Match& m) {
   std::vector<Range> ranges;
   for (NodeRef part : parts) {
     std::optional<Range> range = range_of(part, opposites);
-    auto known = std::find_if(ranges.begin(), ranges.end(), [&](const Range& r) {
-      return range && same_sum(r.sum, range->sum);
-    });
+    auto known = std::find_if(ranges.begin(), ranges.end(),
+                              [&](const Range& r) { return range && same_sum(r.sum, range->sum); });
     if (!range) {
       result.push_back(part);
     } else if (known == ranges.end()) {

@@ -16,9 +16,12 @@ bool is_quotient(NodeRef node) { return node->op == Op::FloorDiv; }
 
 NodeRef divided(NodeRef a, NodeRef b) { return index_floor_div(a, b); }
 
-bool is_number(NodeRef node, int64_t value) { return is_static(node) && static_value(node) == value; }
+bool is_number(NodeRef node, int64_t value) {
+  return is_static(node) && static_value(node) == value;
+}
 
-// ---- the value is known ---------------------------------------------------------------------------
+// ---- the value is known
+// ---------------------------------------------------------------------------
 
 NodeRef by_one(const Match& m) {
   if (is_number(m[y], 1)) return m[x];
@@ -45,7 +48,8 @@ NodeRef one_quotient(const Match& m) {
   return lies_below(numerator, divisor) ? with_quotient(m.root(), -1) : unchanged;
 }
 
-// (5 * a) // 4 with a below 4 is a: factors are replaced by what they leave modulo d, of either sign.
+// (5 * a) // 4 with a below 4 is a: factors are replaced by what they leave modulo d, of either
+// sign.
 NodeRef congruent(const Match& m) {
   if (!is_static(m[y]) || static_value(m[y]) <= 1) return unchanged;
   constexpr int64_t kLargestFactor = int64_t{1} << 60;
@@ -75,7 +79,8 @@ NodeRef congruent(const Match& m) {
   return unchanged;
 }
 
-// ---- parts of the sum are multiples of the divisor ------------------------------------------------
+// ---- parts of the sum are multiples of the divisor
+// ------------------------------------------------
 
 NodeRef exact_terms_of(const Match& m, const LinearForm& numerator, const LinearForm& divisor) {
   Division division = divide(numerator, divisor);
@@ -148,8 +153,10 @@ std::vector<Monomial> factors_in_common(const LinearForm& numerator, const Linea
     found.push_back(g);
   }
   // Large steps leave the shortest quotients.
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Monomial& a, const Monomial& b) { return a.factor > b.factor; });
+  std::sort(found.begin(), found.end(), [](const Monomial& a, const Monomial& b) {
+    if (a.factor != b.factor) return a.factor > b.factor;
+    return a.base && (!b.base || a.base->key < b.base->key);
+  });
   return found;
 }
 
@@ -181,7 +188,8 @@ NodeRef low_part(const Match& m) {
   return has_products(numerator) ? low_part_of(m, expand(numerator), divisor) : unchanged;
 }
 
-// ---- division inside division ---------------------------------------------------------------------
+// ---- division inside division
+// ---------------------------------------------------------------------
 
 // (x // a + k) // b is (x + k * a) // (a * b), b > 0.
 NodeRef quotient_of_quotient(const Match& m) {
@@ -225,7 +233,8 @@ NodeRef remainder_of_remainder(const Match& m) {
   return unchanged;
 }
 
-// ---- signs ----------------------------------------------------------------------------------------
+// ---- signs
+// ----------------------------------------------------------------------------------------
 
 // Whether the sum reads better negated: more of its terms are subtracted than added.
 bool leads_negative(const LinearForm& form) {

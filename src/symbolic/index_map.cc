@@ -1,8 +1,8 @@
 #include "symbolic/index_map.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "ir/build.h"
 #include "symbolic/bounds.h"
@@ -15,9 +15,12 @@
 namespace anneal {
 namespace {
 
-bool is_number(NodeRef node, int64_t value) { return is_static(node) && static_value(node) == value; }
+bool is_number(NodeRef node, int64_t value) {
+  return is_static(node) && static_value(node) == value;
+}
 
-// ---- coordinates within their shape --------------------------------------------------------------
+// ---- coordinates within their shape
+// --------------------------------------------------------------
 
 // Reading a pad, a coordinate may leave its axis where `valid` fails; it does not matter there. So
 // while an op is applied such a coordinate is a variable that stays within the axis.
@@ -61,7 +64,8 @@ class Coordinates {
   std::vector<std::pair<NodeRef, NodeRef>> replaced_;
 };
 
-// ---- reshape --------------------------------------------------------------------------------------
+// ---- reshape
+// --------------------------------------------------------------------------------------
 
 // Axes of size 1 have coordinate 0 and take no part.
 std::vector<size_t> axes_that_count(std::span<const NodeRef> dims) {
@@ -85,13 +89,14 @@ std::vector<NodeRef> tail_counts(std::span<const NodeRef> dims, std::span<const 
   return counts;
 }
 
-// [2, 3, n, 4] to [6, n, 2, 2] is [2, 3] to [6], [n] to [n] and [4] to [2, 2]: each group of axes is
-// reshaped by itself, from the last to the first, so an axis that stays costs no arithmetic.
+// [2, 3, n, 4] to [6, n, 2, 2] is [2, 3] to [6], [n] to [n] and [4] to [2, 2]: each group of axes
+// is reshaped by itself, from the last to the first, so an axis that stays costs no arithmetic.
 std::vector<NodeRef> reshape(std::span<const NodeRef> coordinates, std::span<const NodeRef> dims,
                              std::span<const NodeRef> source_dims) {
   std::vector<NodeRef> result(source_dims.size(), index_const(0));
   std::vector<size_t> to = axes_that_count(dims), from = axes_that_count(source_dims);
-  std::vector<NodeRef> to_counts = tail_counts(dims, to), from_counts = tail_counts(source_dims, from);
+  std::vector<NodeRef> to_counts = tail_counts(dims, to),
+                       from_counts = tail_counts(source_dims, from);
   size_t to_end = to.size(), from_end = from.size();
   while (to_end > 0 || from_end > 0) {
     // The nearest pair of axes before which the same number of elements has passed.
@@ -102,8 +107,7 @@ std::vector<NodeRef> reshape(std::span<const NodeRef> coordinates, std::span<con
           to_begin = i, from_begin = j;
     std::span<const size_t> to_axes(to.data() + to_begin, to_end - to_begin);
     std::span<const size_t> from_axes(from.data() + from_begin, from_end - from_begin);
-    NodeRef position =
-        flatten_index(pick(coordinates, to_axes), pick(dims, to_axes));
+    NodeRef position = flatten_index(pick(coordinates, to_axes), pick(dims, to_axes));
     std::vector<NodeRef> parts = unflatten_index(simplify(position), pick(source_dims, from_axes));
     for (size_t i = 0; i < from_axes.size(); ++i) result[from_axes[i]] = parts[i];
     to_end = to_begin;
@@ -112,7 +116,8 @@ std::vector<NodeRef> reshape(std::span<const NodeRef> coordinates, std::span<con
   return result;
 }
 
-// ---- the other movement ops -----------------------------------------------------------------------
+// ---- the other movement ops
+// -----------------------------------------------------------------------
 
 std::vector<NodeRef> permute(std::span<const NodeRef> coordinates, std::span<const int64_t> axes) {
   std::vector<NodeRef> result(coordinates.size());
@@ -144,8 +149,8 @@ NodeRef low_of(NodeRef movement, size_t axis) { return movement->tail()[2 * axis
 std::vector<NodeRef> shift(std::span<const NodeRef> coordinates, NodeRef movement, int64_t sign) {
   std::vector<NodeRef> result;
   for (size_t axis = 0; axis < coordinates.size(); ++axis)
-    result.push_back(index_add(coordinates[axis],
-                               index_mul(low_of(movement, axis), index_const(sign))));
+    result.push_back(
+        index_add(coordinates[axis], index_mul(low_of(movement, axis), index_const(sign))));
   return result;
 }
 

@@ -149,8 +149,8 @@ LinearForm expand(const LinearForm& form) {
   for (const LinearForm::Term& term : form.terms) {
     LinearForm product = form_of({1, nullptr});
     for (NodeRef factor : factors_of(term.base))
-      product = multiply(product, factor->op == Op::Add ? expand(linear_form(factor))
-                                                        : form_of({1, factor}));
+      product = multiply(
+          product, factor->op == Op::Add ? expand(linear_form(factor)) : form_of({1, factor}));
     if (product.overflow) product = form_of({1, term.base});
     expanded.add(product, term.factor);
     if (expanded.overflow || expanded.terms.size() > kMostTerms) return form;

@@ -9,9 +9,7 @@
 namespace anneal {
 namespace {
 
-NodeRef difference(NodeRef a, NodeRef b) {
-  return simplify(index_sub(simplify(a), simplify(b)));
-}
+NodeRef difference(NodeRef a, NodeRef b) { return simplify(index_sub(simplify(a), simplify(b))); }
 
 // a is at most b plus slack; a maximum is at least each of its parts, a minimum at most.
 bool at_most(NodeRef a, NodeRef b, int64_t slack) {

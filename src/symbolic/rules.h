@@ -16,9 +16,7 @@ inline constexpr uint64_t kLongest = 1024;
 inline bool is_safe(NodeRef node) { return cannot_overflow(node) && tree_size(node) <= kLongest; }
 inline bool is_safe_index(NodeRef node) { return is_index(node) && is_safe(node); }
 inline bool is_safe_condition(NodeRef node) { return is_condition(node) && is_safe(node); }
-inline bool is_safe_comparison(NodeRef node) {
-  return is_index(node->source(0)) && is_safe(node);
-}
+inline bool is_safe_comparison(NodeRef node) { return is_index(node->source(0)) && is_safe(node); }
 
 // The replacement, if it is no longer than what it replaces and cannot overflow either.
 inline NodeRef no_longer(NodeRef before, NodeRef after) {
@@ -30,13 +28,10 @@ inline NodeRef shorter(NodeRef before, NodeRef after) {
 }
 
 inline NodeRef bool_const(bool value) { return make_const(Scalar::of_int(DType::Bool, value)); }
-inline NodeRef negation(NodeRef condition) {
-  return make(Op::Xor, {condition, bool_const(true)});
-}
+inline NodeRef negation(NodeRef condition) { return make(Op::Xor, {condition, bool_const(true)}); }
 inline bool is_true(NodeRef node) { return node->is_const() && node->arg.bits == 1; }
 inline bool is_false(NodeRef node) { return node->is_const() && node->arg.bits == 0; }
 
-inline int64_t constant_of(const Interval& point) { return point.min; }
 inline bool is_positive(NodeRef divisor) { return bounds(divisor).min >= 0; }  // it is never zero
 
 // The leaves of nested nodes of one op, in order.

@@ -33,7 +33,8 @@ NodeRef sum_of_products(const Match& m) {
   return expanded.overflow ? unchanged : shorter(m.root(), compact(expanded));
 }
 
-// ---- x // c * c + x % c is x ----------------------------------------------------------------------
+// ---- x // c * c + x % c is x
+// ----------------------------------------------------------------------
 
 // A term of a sum that holds one quotient or remainder of x by d:  scale * (x op d).
 struct Digit {
@@ -156,7 +157,8 @@ NodeRef remainder_of_sum(const Match& m) {
   return unchanged;
 }
 
-// ---- minima and maxima ----------------------------------------------------------------------------
+// ---- minima and maxima
+// ----------------------------------------------------------------------------
 
 NodeRef normal_extremum(const Match& m) {
   return no_longer(m.root(), join(m.root()->op, flatten(m.root()->op, m.root())));
@@ -175,7 +177,8 @@ NodeRef drop_dominated(const Match& m) {
   for (size_t i = 0; i < parts.size(); ++i)
     for (size_t j = 0; j < parts.size(); ++j) {
       if (i == j) continue;
-      bool dominated = which == Op::Max ? at_least(parts[j], parts[i]) : at_least(parts[i], parts[j]);
+      bool dominated =
+          which == Op::Max ? at_least(parts[j], parts[i]) : at_least(parts[i], parts[j]);
       if (!dominated) continue;
       parts.erase(parts.begin() + static_cast<long>(i));
       return no_longer(m.root(), join(which, parts));
@@ -199,7 +202,8 @@ NodeRef take_out_common_terms(const Match& m) {
   return shorter(m.root(), from_linear_form(common));
 }
 
-// ---- choices --------------------------------------------------------------------------------------
+// ---- choices
+// --------------------------------------------------------------------------------------
 
 NodeRef choose_known(const Match& m) {
   Interval condition = bounds(m[x]);

@@ -2,6 +2,7 @@
 #include <anneal/tensor.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <unordered_map>
 
@@ -37,7 +38,16 @@ class Contents {
                        name(place->dtype), name(value.dtype())),
            "cast the value");
     value.realize();
-    values_[place] = to_value(*current_graph().stored(node_of(value)));
+    Value contents = to_value(*current_graph().stored(node_of(value)));
+    std::vector<int64_t> wanted;
+    for (NodeRef dim : place->shape->dims())
+      wanted.push_back(interpret_index(dim, [this](NodeRef variable) { return size(variable); }));
+    if (contents.shape != wanted)
+      fail(fmt::format("input \"{}\" is [{}] here, the value bound to it is [{}]",
+                       place->arg.symbol->text(), fmt::join(wanted, ", "),
+                       fmt::join(contents.shape, ", ")),
+           "reshape the value, or bind other sizes");
+    values_[place] = std::move(contents);
   }
 
   int64_t size(NodeRef variable) {
@@ -70,20 +80,19 @@ class Contents {
   std::unordered_map<NodeRef, Value> values_;
 };
 
-// Stores the assigned values, all of them after all reads.
-void commit(const std::vector<NodeRef>& roots, const std::vector<Value>& values) {
-  Graph& graph = current_graph();
-  bool changed = false;
-  for (size_t i = 0; i < roots.size(); ++i) {
-    if (roots[i]->op != Op::Assign) continue;
-    Storage* target = graph.stored(roots[i]->source(0));
-    if (!target)
-      fail(fmt::format("\"{}\" has no memory to assign to", roots[i]->source(0)->arg.symbol->text()),
+// The assignments among what the roots need: they take effect wherever they stand.
+std::vector<NodeRef> assignments(std::span<const NodeRef> roots) {
+  std::vector<NodeRef> found;
+  for (NodeRef node : topological_order(roots))
+    if (node->op == Op::Assign) found.push_back(node);
+  return found;
+}
+
+void check_memory(std::span<const NodeRef> assigns) {
+  for (NodeRef assign : assigns)
+    if (!current_graph().stored(assign->source(0)))
+      fail(fmt::format("\"{}\" has no memory to assign to", assign->source(0)->arg.symbol->text()),
            "make it with parameter(name, initial) instead of input()");
-    *target = to_storage(values[i]);
-    changed = true;
-  }
-  if (changed) graph.forget_results();
 }
 
 NodeRef store(const Value& value) {
@@ -108,31 +117,37 @@ std::vector<Tensor> evaluate(const std::vector<Tensor>& tensors, const Bindings&
                              Location where) {
   CallScope call("evaluate", where);
   tidy(call);
+  Graph& graph = current_graph();
   std::vector<NodeRef> roots;
   for (const Tensor& tensor : tensors) roots.push_back(node_of(tensor));
+  std::vector<NodeRef> assigns = assignments(roots);
+  check_memory(assigns);
+  roots.insert(roots.end(), assigns.begin(), assigns.end());
   Contents contents(bindings);
   std::vector<Value> values = interpret(roots, contents.environment());
-  commit(roots, values);
 
   std::vector<Tensor> results;
-  for (size_t i = 0; i < roots.size(); ++i)
+  for (size_t i = 0; i < tensors.size(); ++i)
     results.push_back(wrap(is_constant_memory(roots[i]) ? roots[i] : store(values[i])));
+  // All stores come after all reads.
+  for (size_t i = 0; i < assigns.size(); ++i)
+    *graph.stored(assigns[i]->source(0)) = to_storage(values[tensors.size() + i]);
+  if (!assigns.empty()) graph.forget_results();
   return results;
 }
 
-const Tensor& Tensor::realize(const Bindings& bindings, Location where) const {
+const Tensor& Tensor::realize(Location where) const {
   CallScope call("realize", where);
   tidy(call);
   Graph& graph = current_graph();
   NodeRef node = node_of(*this);
   if (node->op == Op::Buffer && graph.stored(node)) return *this;
-  NodeRef result = node_of(evaluate({*this}, bindings, where)[0]);
-  if (node->op == Op::Assign) {
-    result = node->source(0);
-  } else if (bindings.inputs.empty() && bindings.sizes.empty()) {
-    graph.store(node, graph.shared_storage(result));  // expressions over it need not compute it again
-  }
-  graph.redirect_roots(node, result);  // and every handle on it reads what was computed now
+  NodeRef result = node_of(evaluate({*this}, {}, where)[0]);
+  if (node->op == Op::Assign) result = node->source(0);
+  // Expressions over it need not compute it again, and every handle on it reads what was computed
+  // now, whatever is assigned later.
+  if (assignments({&node, 1}).empty()) graph.store(node, graph.shared_storage(result));
+  graph.redirect_roots(node, result);
   return *this;
 }
 

@@ -325,7 +325,7 @@ case(
     nan_sum=lambda x: x.cumsum(0),
     nan_max=lambda x: torch.stack([x.amax(1), x.amin(1)]),
     nan_sort=lambda x: np.sort(x.numpy()),
-    nan_sort_descending=lambda x: i32(x.sort(0, descending=True, stable=True).indices),
+    nan_sort_descending=lambda x: i32(x.sort(dim=0, descending=True, stable=True).indices),
     nan_argmax=lambda x: np.stack([first_index(x, -1, False, np.argmax), first_index(x, -1, False, np.argmin)]),
     nan_logsumexp=lambda x: torch.logsumexp(x, 1),
     nan_any=lambda x: torch.stack([(x != 0).any(1), (x != 0).all(1)]),
