@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -44,8 +45,9 @@ double on_grid(int64_t point, size_t input) {
 std::vector<size_t> ranks(uint64_t seed, size_t count) {
   std::vector<size_t> order(count), result(count);
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return draw(seed, a) < draw(seed, b); });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(draw(seed, a), a) < std::pair(draw(seed, b), b);
+  });
   for (size_t rank = 0; rank < count; ++rank) result[order[rank]] = rank;
   return result;
 }

@@ -250,3 +250,19 @@ TEST_CASE("op cases: gradients have the dtype of their input and its precision")
     });
   }
 }
+
+// Differences see only the steps of a narrow dtype; the derivative of rounding is taken to be 1.
+TEST_CASE("op cases: casts between floats pass derivatives on") {
+  const std::vector<double> weights{1, -2, 0.5, 0.25};  // exact in every float dtype
+  for (DType dtype : {DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2}) {
+    const Tensor x = tensor_of({0.1, 0.2, -0.3, 1.7}, {4}, DType::F64);
+    const Tensor w = tensor_of(weights, {4}, DType::F64);
+    const Tensor there_and_back = cast(cast(x, dtype), DType::F64);
+    CHECK(grad(sum(there_and_back * w), {x})[0].to_vector<double>() == weights);
+    CHECK(jvp({there_and_back}, {x}, {w})[0].to_vector<double>() == weights);
+  }
+  // An integer moves in steps: nothing passes it.
+  const Tensor x = tensor_of({0.1, 1.7}, {2}, DType::F64);
+  const Tensor slope = grad(sum(x * cast(cast(x, DType::I32), DType::F64)), {x})[0];
+  CHECK(slope.to_vector<double>() == std::vector<double>{0, 1});
+}

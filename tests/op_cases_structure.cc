@@ -87,8 +87,7 @@ std::vector<OpCase> structure_cases() {
        kWhole},
       {"assign",
        {reals({2, 3}, -2, 2)},
-       [](Args x) { return parameter("state", zeros({2, 3}, x[0].dtype())).assign(x[0] * 2); },
-       {.differentiable = false}},
+       [](Args x) { return parameter("state", zeros({2, 3}, x[0].dtype())).assign(x[0] * 2); }},
 
       // ---- random: the counters are the meaning, so values are exact
       {"random_bits", {}, [](Args) { return Generator(42).bits({2, 5}); }, kWhole},

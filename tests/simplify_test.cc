@@ -26,7 +26,6 @@ NodeRef leaf(const char* name, DType dtype, std::vector<int64_t> sizes = kSizes)
 NodeRef x() { return leaf("x", DType::F32); }
 NodeRef y() { return leaf("y", DType::F32); }
 NodeRef i() { return leaf("i", DType::I32); }
-NodeRef j() { return leaf("j", DType::I32); }
 NodeRef u() { return leaf("u", DType::U8); }
 NodeRef p() { return leaf("p", DType::Bool); }
 NodeRef q() { return leaf("q", DType::Bool); }

@@ -165,16 +165,19 @@ NodeRef merge_ranges(const Match& m) {
 const RuleSet& index_condition_rules() {
   static const Pattern junction = any_of({Op::And, Op::Or}).when(is_safe_condition);
   static const Pattern exclusive = any_of({Op::Xor}).when(is_safe_condition);
-  static const Pattern inner_junction = any_of({Op::And, Op::Or});
+  static const Pattern any = any_of({Op::And, Op::Or, Op::Xor}).when(is_safe_condition);
+  static const Pattern no = op(Op::Xor, x, 1).when(is_safe_condition);
+  static const Pattern no_junction =
+      op(Op::Xor, any_of({Op::And, Op::Or}).as(x), 1).when(is_safe_condition);
   // clang-format off
   static const RuleSet rules{"index-conditions", {
-      {"fold-by-bounds",        any_of({Op::And, Op::Or, Op::Xor}).when(is_safe_condition), fold_by_bounds},
-      {"normal-xor",            exclusive, normal_xor},
-      {"opposite",              op(Op::Xor, x, 1).when(is_safe_condition), take_opposite},
-      {"opposite-of-junction",  op(Op::Xor, inner_junction.as(x), 1).when(is_safe_condition), opposite_of_junction},
-      {"normal-junction",       junction, normal_junction},
-      {"absorbed",              junction, absorbed},       // a & (a | b)             -> a
-      {"merge-ranges",          junction, merge_ranges},   // x < 5 & x < 3           -> x < 3
+      {"fold-by-bounds",       any, fold_by_bounds},           // x == y & false -> false
+      {"normal-xor",           exclusive, normal_xor},              // x == y ^ false -> x == y
+      {"opposite",             no, take_opposite},                  // not (x < 5) -> 4 < x
+      {"opposite-of-junction", no_junction, opposite_of_junction},  // de Morgan
+      {"normal-junction",      junction, normal_junction},          // a & b & a -> a & b
+      {"absorbed",             junction, absorbed},                 // a & (a | b) -> a
+      {"merge-ranges",         junction, merge_ranges},             // x < 5 & x < 3 -> x < 3
   }};
   // clang-format on
   return rules;

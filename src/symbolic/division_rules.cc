@@ -277,18 +277,20 @@ const RuleSet& index_division_rules() {
   static const Pattern either = any_of({Op::FloorDiv, Op::Mod}, x, y).when(is_safe_index);
   static const Pattern quotient = floor_div(x, y).when(is_safe_index);
   static const Pattern remainder = mod(x, y).when(is_safe_index);
+  static const Pattern by_constant = mod(x, c).when(is_safe_index);
+  static const Pattern of_remainder = floor_div(mod(x, y), z).when(is_safe_index);
   // clang-format off
   static const RuleSet rules{"index-division", {
-      {"by-one",                 quotient, by_one},
-      {"one-quotient",           either, one_quotient},       // x//8 with x in 0..7     -> 0
-      {"exact-terms",            either, exact_terms},        // (8*a + b)//8            -> a + b//8
-      {"reduced-factors",        mod(x, c).when(is_safe_index), reduced_factors},
-      {"remainder-of-remainder", remainder, remainder_of_remainder},
-      {"quotient-of-quotient",   quotient, quotient_of_quotient},
-      {"quotient-of-remainder",  floor_div(mod(x, y), z).when(is_safe_index), quotient_of_remainder},
-      {"low-part",               either, low_part},           // (6*a + 3*b + 1)//9      -> (2*a + b)//3
-      {"congruent",              either, congruent},
-      {"negative-numerator",     either, negative_numerator},
+      {"by-one",                 quotient, by_one},                     // x//1 -> x
+      {"one-quotient",           either, one_quotient},                 // (a + 8)%8 -> a
+      {"exact-terms",            either, exact_terms},                  // (8*x + y)//8 -> x + y//8
+      {"reduced-factors",        by_constant, reduced_factors},         // (9*x + 7)%4 -> (x + 3)%4
+      {"remainder-of-remainder", remainder, remainder_of_remainder},    // (x%12 + y)%4 -> (x + y)%4
+      {"quotient-of-quotient",   quotient, quotient_of_quotient},       // x//4//3 -> x//12
+      {"quotient-of-remainder",  of_remainder, quotient_of_remainder},  // x%12//4 -> x//4%3
+      {"low-part",               either, low_part},                     // (4*x + b)//8 -> x//2
+      {"congruent",              either, congruent},                    // 5*b//4 -> b
+      {"negative-numerator",     either, negative_numerator},           // (99 - x)//4 -> 24 - x//4
   }};
   // clang-format on
   return rules;

@@ -49,11 +49,11 @@ class Coordinates {
     NodeRef coordinate = inside_[axis];
     Interval here = bounds(coordinate), size = bounds(dim);
     if (here.min >= 0 && here.max < size.min) return;
+    if (size.max <= 0 || lies_below(linear_form(coordinate), linear_form(dim))) return;
     if (coordinate->op == Op::Variable && here.min >= 0 && here.max < size.max) {
       limits_.push_back({coordinate, dim});
       return;
     }
-    if (size.max <= 0 || lies_below(linear_form(coordinate), linear_form(dim))) return;
     inside_[axis] = make_variable(fmt::format("axis {}", axis), 0, size.max - 1);
     if (!is_static(dim)) limits_.push_back({inside_[axis], dim});
     replaced_.push_back({inside_[axis], coordinate});

@@ -186,10 +186,8 @@ NodeRef drop_dominated(const Match& m) {
   return unchanged;
 }
 
-// max(a + c, b + c) is max(a, b) + c, also of the constant and of a common factor.
-NodeRef take_out_common_terms(const Match& m) {
-  LinearForm a = linear_form(m.root()->source(0)), b = linear_form(m.root()->source(1));
-  if (a.overflow || b.overflow) return unchanged;
+// What two sums share is taken out of them and answered.
+LinearForm take_out_common_terms(LinearForm& a, LinearForm& b) {
   LinearForm common;
   for (const LinearForm::Term& term : a.terms)
     for (const LinearForm::Term& other : b.terms)
@@ -197,6 +195,13 @@ NodeRef take_out_common_terms(const Match& m) {
   if (a.constant == b.constant) common.constant = a.constant;
   a.add(common, -1);
   b.add(common, -1);
+  return common;
+}
+
+NodeRef common_terms_of_extremum(const Match& m) {
+  LinearForm a = linear_form(m.root()->source(0)), b = linear_form(m.root()->source(1));
+  if (a.overflow || b.overflow) return unchanged;
+  LinearForm common = take_out_common_terms(a, b);
   NodeRef inner = make(m.root()->op, {from_linear_form(a), from_linear_form(b)});
   common.add(form_of({1, inner}), 1);
   return shorter(m.root(), from_linear_form(common));
@@ -220,16 +225,10 @@ NodeRef choose_twice(const Match& m) {
   return no_longer(m.root(), make(Op::Where, {condition, yes, no}));
 }
 
-// where(c, a + t, b + t) is where(c, a, b) + t.
-NodeRef take_out_of_choice(const Match& m) {
-  LinearForm a = linear_form(m[y]), b = linear_form(m[z]), common;
+NodeRef common_terms_of_choice(const Match& m) {
+  LinearForm a = linear_form(m[y]), b = linear_form(m[z]);
   if (a.overflow || b.overflow) return unchanged;
-  for (const LinearForm::Term& term : a.terms)
-    for (const LinearForm::Term& other : b.terms)
-      if (term.base == other.base && term.factor == other.factor) common.terms.push_back(term);
-  if (a.constant == b.constant) common.constant = a.constant;
-  a.add(common, -1);
-  b.add(common, -1);
+  LinearForm common = take_out_common_terms(a, b);
   NodeRef inner = make(Op::Where, {m[x], from_linear_form(a), from_linear_form(b)});
   common.add(form_of({1, inner}), 1);
   return shorter(m.root(), from_linear_form(common));
@@ -244,24 +243,29 @@ Pattern where(const Pattern& a, const Pattern& b, const Pattern& c_) {
 const RuleSet& index_sum_rules() {
   static const Pattern sum = any_of({Op::Add}).when(is_safe_index);
   static const Pattern extremum = any_of({Op::Max, Op::Min}).when(is_safe_index);
+  static const Pattern any =
+      any_of({Op::Variable, Op::Add, Op::Mul, Op::FloorDiv, Op::Mod, Op::Max, Op::Min, Op::Where})
+          .when(is_safe_index);
+  static const Pattern product = any_of({Op::Mul}).when(is_safe_index);
+  static const Pattern linear = any_of({Op::Add, Op::Mul}).when(is_safe_index);
+  static const Pattern choice = where(x, y, z);
   // clang-format off
   static const RuleSet rules{"index-sums", {
-      {"fold-by-bounds",      any_of({Op::Variable, Op::Add, Op::Mul, Op::FloorDiv, Op::Mod, Op::Max,
-                                      Op::Min, Op::Where}).when(is_safe_index), fold_by_bounds},
-      {"normal-sum",          any_of({Op::Add, Op::Mul}).when(is_safe_index), normal_sum},
-      {"normal-product",      any_of({Op::Mul}).when(is_safe_index), normal_product},
-      {"sum-of-products",     sum, sum_of_products},
-      {"recombine-quotient",  sum, recombine_quotient},   // x//c*c + x%c           -> x
-      {"recombine-digits",    sum, recombine_digits},     // (x//c%d)*c + x%c       -> x%(c*d)
-      {"remainder-of-sum",    sum, remainder_of_sum},     // x - x//c*c             -> x%c
-      {"normal-extremum",     extremum, normal_extremum},
-      {"drop-dominated",      extremum, drop_dominated},  // max(x, x + 1)          -> x + 1
-      {"common-terms",        extremum, take_out_common_terms},  // max(x+z, y+z)   -> max(x, y)+z
-      {"choose-known",        where(x, y, z), choose_known},
+      {"fold-by-bounds",      any, fold_by_bounds},                 // 2*3 + 4 -> 10
+      {"normal-sum",          linear, normal_sum},                  // x + y + x -> 2*x + y
+      {"normal-product",      product, normal_product},             // (3*x)*(5*y) -> x*y*15
+      {"sum-of-products",     sum, sum_of_products},                // (x + y)*n - x*n -> y*n
+      {"recombine-quotient",  sum, recombine_quotient},             // x//c*c + x%c -> x
+      {"recombine-digits",    sum, recombine_digits},               // (x//c%d)*c + x%c -> x%(c*d)
+      {"remainder-of-sum",    sum, remainder_of_sum},               // x - x//c*c -> x%c
+      {"normal-extremum",     extremum, normal_extremum},           // max(x, max(y, x)) -> max(x, y)
+      {"drop-dominated",      extremum, drop_dominated},            // max(x, x + 1) -> x + 1
+      {"common-terms",        extremum, common_terms_of_extremum},  // max(x + z, y + z) -> max(x, y) + z
+      {"choose-known",        choice, choose_known},
       {"choose-equal",        where(x, y, y), [](const Match& m) { return m[y]; }},
       {"choose-by-negation",  where(op(Op::Xor, x, 1), y, z), choose_by_negation},
-      {"choose-twice",        where(x, y, z), choose_twice},
-      {"choose-common-terms", where(x, y, z), take_out_of_choice},
+      {"choose-twice",        choice, choose_twice},
+      {"choose-common-terms", choice, common_terms_of_choice},      // where(c, x+z, y+z)
   }};
   // clang-format on
   return rules;
