@@ -1,10 +1,10 @@
 // Derivatives as users meet them: options, errors, custom rules, depth. That each rule is right is
 // the table of op cases' to show.
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 #include <anneal/anneal.h>
-
-#include <cmath>
 
 #include "ir/graph.h"
 #include "transform/derivative.h"
@@ -24,7 +24,9 @@ UserError error_of(Function function) {
   return UserError("", "", {});
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 Tensor x2() { return tensor({1.0, -2.0}); }
 
@@ -34,7 +36,8 @@ TEST_CASE("grad: every op that carries floats has both rules, or is known to hav
   for (int i = 0; i < kOpCount; ++i) {
     Op op = static_cast<Op>(i);
     const OpInfo& row = info(op);
-    bool carries_floats = row.sources > 0 && (row.accepts & kFloatClass) && row.type != TypeRule::Bool;
+    bool carries_floats =
+        row.sources > 0 && (row.accepts & kFloatClass) && row.type != TypeRule::Bool;
     CAPTURE(row.text);
     if (op == Op::Bitcast) {  // bits have no derivative: an error, not zeros
       CHECK(gradient_rule(op) == nullptr);
@@ -62,9 +65,11 @@ TEST_CASE("grad: what the loss does not depend on is named") {
 TEST_CASE("grad: mistakes") {
   Tensor x = parameter("x", x2()), labels = tensor({1, 2});
   CHECK(contains(error_of([&] { grad(x * 2, {x}); }).message(), "the loss has the shape [2]"));
-  CHECK(contains(error_of([&] { grad(sum(labels), {x}); }).message(), "i32, which has no gradient"));
+  CHECK(
+      contains(error_of([&] { grad(sum(labels), {x}); }).message(), "i32, which has no gradient"));
   CHECK(contains(error_of([&] { grad(sum(x * labels), {labels}); }).message(), "is i32"));
-  CHECK(contains(error_of([&] { grad(x * 2, {x}, {.seed = ones({3}, DType::F64)}); }).message(), "the seed is f64[3]"));
+  CHECK(contains(error_of([&] { grad(x * 2, {x}, {.seed = ones({3}, DType::F64)}); }).message(),
+                 "the seed is f64[3]"));
   CHECK(contains(error_of([&] { jvp({x}, {x}, {}); }).message(), "1 inputs and 0 tangents"));
   CHECK(contains(error_of([&] { jvp({x}, {x}, {ones({2})}); }).message(), "its tangent is f32[2]"));
 }
@@ -74,7 +79,8 @@ TEST_CASE("grad: a missing rule names the op and the user's line") {
   Tensor bits = bitcast(cast(x, DType::F16), DType::BF16);
   unsigned line = __LINE__ - 1;
   UserError error = error_of([&] { grad(sum(cast(bits, DType::F32)), {x}); });
-  CHECK(contains(error.message(), "bitcast has no gradient rule, made by bitcast at grad_test.cc:" + std::to_string(line)));
+  CHECK(contains(error.message(), "bitcast has no gradient rule, made by bitcast at grad_test.cc:" +
+                                      std::to_string(line)));
   CHECK(contains(error.hint(), "stop_gradient"));
   error = error_of([&] { jvp({cast(bits, DType::F32)}, {x}, {ones_like(x)}); });
   CHECK(contains(error.message(), "bitcast has no forward rule"));
@@ -83,8 +89,10 @@ TEST_CASE("grad: a missing rule names the op and the user's line") {
 TEST_CASE("grad: stop_gradient stops, and seeds scale") {
   Tensor x = parameter("x", x2());
   CHECK(grad(sum(x * stop_gradient(x)), {x})[0].to_vector<double>() == std::vector<double>{1, -2});
-  CHECK(grad(x * x, {x}, {.seed = tensor({10.0, 1.0})})[0].to_vector<double>() == std::vector<double>{20, -4});
-  CHECK(jvp({x * stop_gradient(x)}, {x}, {ones_like(x)})[0].to_vector<double>() == std::vector<double>{1, -2});
+  CHECK(grad(x * x, {x}, {.seed = tensor({10.0, 1.0})})[0].to_vector<double>() ==
+        std::vector<double>{20, -4});
+  CHECK(jvp({x * stop_gradient(x)}, {x}, {ones_like(x)})[0].to_vector<double>() ==
+        std::vector<double>{1, -2});
 }
 
 TEST_CASE("grad: of intermediate tensors, several at once") {
@@ -131,16 +139,19 @@ TEST_CASE("grad: custom gradients replace what was computed") {
   Tensor x = parameter("x", x2());
   // Straight-through rounding: the value is rounded, the gradient passes.
   auto straight = [](const Tensor& t) {
-    return custom_gradient(round(t * 3) / 3, {t}, [](const Tensor& g) { return std::vector<Tensor>{g * 5}; });
+    return custom_gradient(round(t * 3) / 3, {t},
+                           [](const Tensor& g) { return std::vector<Tensor>{g * 5}; });
   };
   Tensor y = sum(straight(x) * x);
   CHECK(grad(y, {x})[0].to_vector<double>() == std::vector<double>{1 + 5 * 1.0, -2 + 5 * -2.0});
   // The function survives a collection together with its node.
   current_graph().collect();
   CHECK(grad(y, {x})[0].to_vector<double>() == std::vector<double>{6, -12});
-  Tensor wrong = sum(custom_gradient(x * 2, {x}, [](const Tensor&) { return std::vector<Tensor>{}; }));
+  Tensor wrong =
+      sum(custom_gradient(x * 2, {x}, [](const Tensor&) { return std::vector<Tensor>{}; }));
   CHECK(contains(error_of([&] { grad(wrong, {x}); }).message(), "answered 0 tensors for 1 inputs"));
-  Tensor shape = sum(custom_gradient(x * 2, {x}, [](const Tensor& g) { return std::vector<Tensor>{sum(g)}; }));
+  Tensor shape =
+      sum(custom_gradient(x * 2, {x}, [](const Tensor& g) { return std::vector<Tensor>{sum(g)}; }));
   CHECK(contains(error_of([&] { grad(shape, {x}); }).message(), "it should be f64[2]"));
 }
 
@@ -162,8 +173,10 @@ TEST_CASE("grad: symbolic sizes") {
   Tensor gradient = grad(mean(square(x)), {x})[0];
   CHECK(to_text(gradient.shape()) == "[n, 2]");
   Tensor two = tensor({1.0, 2.0, 3.0, 4.0}, {2, 2}), one = tensor({1.0, 2.0}, {1, 2});
-  CHECK(gradient.to_vector<double>({.sizes = {{n, 2}}, .inputs = {{x, two}}}) == std::vector<double>{0.5, 1, 1.5, 2});
-  CHECK(gradient.to_vector<double>({.sizes = {{n, 1}}, .inputs = {{x, one}}}) == std::vector<double>{1, 2});
+  CHECK(gradient.to_vector<double>({.sizes = {{n, 2}}, .inputs = {{x, two}}}) ==
+        std::vector<double>{0.5, 1, 1.5, 2});
+  CHECK(gradient.to_vector<double>({.sizes = {{n, 1}}, .inputs = {{x, one}}}) ==
+        std::vector<double>{1, 2});
 }
 
 TEST_CASE("grad: a chain of 100,000 operations") {

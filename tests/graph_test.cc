@@ -1,13 +1,12 @@
 // Graphs: interning, structural keys, cloning, collection.
-#include <doctest/doctest.h>
-
-#include <anneal/anneal.h>
-
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
+
+#include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <thread>
+#include <anneal/anneal.h>
 
 #include "ir/build.h"
 #include "ir/index.h"
@@ -95,8 +94,10 @@ TEST_CASE("graph: malformed nodes are refused") {
   CHECK_THROWS_AS(make_axes(Op::ReduceSum, x, std::vector<int64_t>{2}), InternalError);
   CHECK_THROWS_AS(make_tail(Op::Reshape, x, static_dims(std::vector<int64_t>{7})), InternalError);
   CHECK_THROWS_AS(make_tail(Op::Expand, x, static_dims(std::vector<int64_t>{4, 3})), InternalError);
-  CHECK_THROWS_AS(make_tail(Op::Shrink, x, static_dims(std::vector<int64_t>{0, 3, 0, 3})), InternalError);
-  CHECK_THROWS_AS(make_tail(Op::Pad, x, static_dims(std::vector<int64_t>{-1, 0, 0, 0})), InternalError);
+  CHECK_THROWS_AS(make_tail(Op::Shrink, x, static_dims(std::vector<int64_t>{0, 3, 0, 3})),
+                  InternalError);
+  CHECK_THROWS_AS(make_tail(Op::Pad, x, static_dims(std::vector<int64_t>{-1, 0, 0, 0})),
+                  InternalError);
   CHECK_THROWS_AS(make_bitcast(x, DType::F64), InternalError);
   CHECK_THROWS_AS(make(Op::Assign, {make(Op::Exp, {x}), x}), InternalError);
 }
@@ -213,4 +214,19 @@ TEST_CASE("graph: a loop that builds and realises keeps memory flat") {
     peak = std::max(peak, graph.node_count());
   }
   CHECK(peak < 40000);
+}
+
+TEST_CASE("graph: many users of one node, and of the newest one, stay quick to find") {
+  Graph graph;
+  GraphScope scope(graph);
+  std::vector<NodeRef> dims = static_dims(std::vector<int64_t>{4});
+  std::vector<NodeRef> many;
+  for (int i = 0; i < 100000; ++i) many.push_back(make_buffer("x", i, DType::F32, dims));
+  NodeRef newest = make(Op::Exp, {many[0]});
+  // Every one of these is looked for at the same place first; a scan of them all would take
+  // minutes.
+  for (NodeRef x : many) make(Op::Add, {x, newest});
+  size_t count = graph.node_count();
+  for (NodeRef x : many) make(Op::Add, {x, newest});
+  CHECK(graph.node_count() == count);
 }

@@ -1,10 +1,10 @@
 // Values: realising, reading, binding, assigning, random numbers.
+#include <algorithm>
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 #include <anneal/anneal.h>
-
-#include <algorithm>
-#include <cmath>
 
 #include "ir/graph.h"
 
@@ -22,7 +22,9 @@ std::string message_of(Function function) {
   return "no error";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -80,7 +82,8 @@ TEST_CASE("realize: one program serves every binding") {
   Tensor y = sum(x) / from_dim(n, DType::F64);
   for (int64_t size : {1, 5, 100}) {
     Tensor data = arange(Dim(size), DType::F64);
-    CHECK(y.item({.sizes = {{n, size}}, .inputs = {{x, data}}}) == (static_cast<double>(size) - 1) / 2);
+    CHECK(y.item({.sizes = {{n, size}}, .inputs = {{x, data}}}) ==
+          (static_cast<double>(size) - 1) / 2);
   }
 }
 
@@ -90,14 +93,22 @@ TEST_CASE("realize: mistakes") {
   Tensor four = zeros({4});
   CHECK(contains(message_of([&] { x.to_vector(); }), "n has no value"));
   CHECK(contains(message_of([&] { input("y", {2}).to_vector(); }), "input \"y\" has no contents"));
-  CHECK(contains(message_of([&] { x.to_vector({.sizes = {{n, 9}}, .inputs = {{x, four}}}); }), "9"));
-  CHECK(contains(message_of([&] { x.to_vector({.sizes = {{n, 3}}, .inputs = {{x, four}}}); }), "4"));
-  CHECK(contains(message_of([&] { x.to_vector({.sizes = {{n, 4}}, .inputs = {{x, cast(four, DType::I32)}}}); }), "cast the value"));
+  CHECK(
+      contains(message_of([&] { x.to_vector({.sizes = {{n, 9}}, .inputs = {{x, four}}}); }), "9"));
+  CHECK(
+      contains(message_of([&] { x.to_vector({.sizes = {{n, 3}}, .inputs = {{x, four}}}); }), "4"));
+  CHECK(contains(message_of([&] {
+                   x.to_vector({.sizes = {{n, 4}}, .inputs = {{x, cast(four, DType::I32)}}});
+                 }),
+                 "cast the value"));
   CHECK(contains(message_of([&] { zeros({3}).item(); }), "has 3 elements, its shape is [3]"));
   CHECK(contains(message_of([&] { (w * 2).assign(w); }), "only a parameter can be assigned to"));
-  CHECK(contains(message_of([&] { w.assign(zeros({2})); }), "\"w\" is f32[1], the value is f32[2]"));
-  CHECK(contains(message_of([&] { evaluate({input("place", {1}).assign(w)}); }), "no memory to assign to"));
-  CHECK(contains(message_of([&] { from_data(std::vector<float>{1, 2, 3}, {2, 2}); }), "3 values do not fill [2, 2]"));
+  CHECK(
+      contains(message_of([&] { w.assign(zeros({2})); }), "\"w\" is f32[1], the value is f32[2]"));
+  CHECK(contains(message_of([&] { evaluate({input("place", {1}).assign(w)}); }),
+                 "no memory to assign to"));
+  CHECK(contains(message_of([&] { from_data(std::vector<float>{1, 2, 3}, {2, 2}); }),
+                 "3 values do not fill [2, 2]"));
   CHECK(contains(message_of([&] { zeros({-3}); }), "negative"));
   CHECK(contains(message_of([&] { Tensor() + 1; }), "the tensor is empty"));
   CHECK(contains(message_of([&] { parameter("p", zeros({n})); }), "symbolic shape [n]"));

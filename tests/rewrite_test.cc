@@ -78,9 +78,10 @@ TEST_CASE("rewrite: op sets, names and guards") {
 
 TEST_CASE("rewrite: bottom-up runs to a fixpoint and keeps unchanged handles") {
   Leaves l;
-  const RuleSet rules{"test",
-                      {{"exp-log", op(Op::Exp, op(Op::Log, x)), [](const Match& m) { return m[x]; }},
-                       {"sin-to-log", op(Op::Sin, x), [](const Match& m) { return make(Op::Log, {m[x]}); }}}};
+  const RuleSet rules{
+      "test",
+      {{"exp-log", op(Op::Exp, op(Op::Log, x)), [](const Match& m) { return m[x]; }},
+       {"sin-to-log", op(Op::Sin, x), [](const Match& m) { return make(Op::Log, {m[x]}); }}}};
   NodeRef untouched = make(Op::Add, {l.p, l.q});
   RewriteLog log(10);
   Rewriter rewriter({&rules}, Direction::BottomUp, {}, &log);
@@ -102,9 +103,11 @@ TEST_CASE("rewrite: bottom-up runs to a fixpoint and keeps unchanged handles") {
 
 TEST_CASE("rewrite: top-down sees a node before its sources") {
   Leaves l;
-  const RuleSet rules{"test",
-                      {{"exp-of-sin", op(Op::Exp, op(Op::Sin, x)), [](const Match& m) { return make(Op::Sqrt, {m[x]}); }},
-                       {"sin-to-log", op(Op::Sin, x), [](const Match& m) { return make(Op::Log, {m[x]}); }}}};
+  const RuleSet rules{
+      "test",
+      {{"exp-of-sin", op(Op::Exp, op(Op::Sin, x)),
+        [](const Match& m) { return make(Op::Sqrt, {m[x]}); }},
+       {"sin-to-log", op(Op::Sin, x), [](const Match& m) { return make(Op::Log, {m[x]}); }}}};
   NodeRef node = make(Op::Exp, {make(Op::Sin, {l.p})});
   CHECK(Rewriter({&rules}, Direction::TopDown).run(node) == make(Op::Sqrt, {l.p}));
   CHECK(Rewriter({&rules}, Direction::BottomUp).run(node) == make(Op::Exp, {make(Op::Log, {l.p})}));
@@ -115,9 +118,10 @@ TEST_CASE("rewrite: top-down sees a node before its sources") {
 
 TEST_CASE("rewrite: sets and rules can be left out by name") {
   Leaves l;
-  const RuleSet rules{"test",
-                      {{"neg-neg", op(Op::Neg, op(Op::Neg, x)), [](const Match& m) { return m[x]; }},
-                       {"abs-abs", op(Op::Abs, op(Op::Abs, x).as(y)), [](const Match& m) { return m[y]; }}}};
+  const RuleSet rules{
+      "test",
+      {{"neg-neg", op(Op::Neg, op(Op::Neg, x)), [](const Match& m) { return m[x]; }},
+       {"abs-abs", op(Op::Abs, op(Op::Abs, x).as(y)), [](const Match& m) { return m[y]; }}}};
   NodeRef node = make(Op::Neg, {make(Op::Neg, {make(Op::Abs, {make(Op::Abs, {l.p})})})});
   CHECK(Rewriter({&rules}).run(node) == make(Op::Abs, {l.p}));
   CHECK(Rewriter({&rules}, Direction::BottomUp, {"test/neg-neg"}).run(node) ==
@@ -127,14 +131,16 @@ TEST_CASE("rewrite: sets and rules can be left out by name") {
 
 TEST_CASE("rewrite: rules that never end are an internal error, not a hang") {
   Leaves l;
-  const RuleSet rules{"test",
-                      {{"grow", op(Op::Exp, x), [](const Match& m) { return make(Op::Exp, {make(Op::Neg, {m[x]})}); }}}};
+  const RuleSet rules{"test", {{"grow", op(Op::Exp, x), [](const Match& m) {
+                                  return make(Op::Exp, {make(Op::Neg, {m[x]})});
+                                }}}};
   CHECK_THROWS_AS(Rewriter({&rules}).run(make(Op::Exp, {l.p})), InternalError);
 }
 
 TEST_CASE("rewrite: a chain of 100,000 nodes") {
   Leaves l;
-  const RuleSet rules{"test", {{"neg-neg", op(Op::Neg, op(Op::Neg, x)), [](const Match& m) { return m[x]; }}}};
+  const RuleSet rules{
+      "test", {{"neg-neg", op(Op::Neg, op(Op::Neg, x)), [](const Match& m) { return m[x]; }}}};
   NodeRef node = l.p;
   for (int i = 0; i < 100000; ++i) node = make(Op::Neg, {node});
   CHECK(Rewriter({&rules}).run(node) == l.p);

@@ -1,17 +1,18 @@
-// The program simplifier: each rule by itself, where it must not fire, and on random programs, where
-// no bit of any result may change.
-#include <doctest/doctest.h>
+// The program simplifier: each rule by itself, where it must not fire, and on random programs,
+// where no bit of any result may change.
+#include "symbolic/simplify.h"
 
 #include <algorithm>
 #include <map>
 #include <random>
 #include <set>
 
+#include <doctest/doctest.h>
+
 #include "ir/build.h"
 #include "ir/index.h"
 #include "ir/interpreter.h"
 #include "ir/print.h"
-#include "symbolic/simplify.h"
 #include "transform/simplify.h"
 
 using namespace anneal;
@@ -32,7 +33,9 @@ NodeRef q() { return leaf("q", DType::Bool); }
 NodeRef number(double value, NodeRef like = x()) { return make_const_like(like, value); }
 NodeRef one(Op op, NodeRef a) { return make(op, {a}); }
 NodeRef two(Op op, NodeRef a, NodeRef b) { return make(op, {a, b}); }
-NodeRef sizes(Op op, NodeRef a, std::vector<int64_t> tail) { return make_tail(op, a, static_dims(tail)); }
+NodeRef sizes(Op op, NodeRef a, std::vector<int64_t> tail) {
+  return make_tail(op, a, static_dims(tail));
+}
 NodeRef axes(Op op, NodeRef a, std::vector<int64_t> list) { return make_axes(op, a, list); }
 NodeRef where(NodeRef a, NodeRef b, NodeRef c) { return make(Op::Where, {a, b, c}); }
 
@@ -44,94 +47,168 @@ struct RuleCase {
 
 const RuleCase kFires[] = {
     {"strip/stop-gradient", [] { return one(Op::StopGradient, x()); }, [] { return x(); }},
-    {"strip/custom-grad", [] { return make(Op::CustomGrad, {x(), y()}, Arg(current_graph().intern_symbol("f", 1, 0))); }, [] { return x(); }},
-    {"strip/contiguous-twice", [] { return one(Op::Contiguous, one(Op::Contiguous, x())); }, [] { return one(Op::Contiguous, x()); }},
+    {"strip/custom-grad",
+     [] { return make(Op::CustomGrad, {x(), y()}, Arg(current_graph().intern_symbol("f", 1, 0))); },
+     [] { return x(); }},
+    {"strip/contiguous-twice", [] { return one(Op::Contiguous, one(Op::Contiguous, x())); },
+     [] { return one(Op::Contiguous, x()); }},
 
-    {"fold/elementwise", [] { return two(Op::Add, number(2), number(3)); }, [] { return number(5); }},
-    {"fold/elementwise", [] { return two(Op::Mod, number(-7, i()), number(4, i())); }, [] { return number(1, i()); }},
-    {"fold/elementwise", [] { return make_cast(number(2.75), DType::I32); }, [] { return number(2, i()); }},
-    {"fold/movement", [] { return sizes(Op::Reshape, number(7), {6}); }, [] { return make_const(DType::F32, 7, static_dims(std::vector<int64_t>{6})); }},
-    {"fold/pad-zero", [] { return sizes(Op::Pad, number(0), {1, 0, 0, 0}); }, [] { return make_const(DType::F32, 0, static_dims(std::vector<int64_t>{3, 3})); }},
-    {"fold/sum", [] { return axes(Op::ReduceSum, number(1.5), {1}); }, [] { return make_const(DType::F32, 4.5, static_dims(std::vector<int64_t>{2, 1})); }},
-    {"fold/sum", [] { return axes(Op::ReduceSum, number(100, u()), {0, 1}); }, [] { return make_const(DType::U8, 600 % 256, static_dims(std::vector<int64_t>{1, 1})); }},
-    {"fold/sum", [] { return axes(Op::ReduceSum, number(-0.0), {1}); }, [] { return make_const(DType::F32, -0.0, static_dims(std::vector<int64_t>{2, 1})); }},
-    {"fold/extreme", [] { return axes(Op::ReduceMin, number(1.5), {1}); }, [] { return make_const(DType::F32, 1.5, static_dims(std::vector<int64_t>{2, 1})); }},
+    {"fold/elementwise", [] { return two(Op::Add, number(2), number(3)); },
+     [] { return number(5); }},
+    {"fold/elementwise", [] { return two(Op::Mod, number(-7, i()), number(4, i())); },
+     [] { return number(1, i()); }},
+    {"fold/elementwise", [] { return make_cast(number(2.75), DType::I32); },
+     [] { return number(2, i()); }},
+    {"fold/movement", [] { return sizes(Op::Reshape, number(7), {6}); },
+     [] { return make_const(DType::F32, 7, static_dims(std::vector<int64_t>{6})); }},
+    {"fold/pad-zero", [] { return sizes(Op::Pad, number(0), {1, 0, 0, 0}); },
+     [] { return make_const(DType::F32, 0, static_dims(std::vector<int64_t>{3, 3})); }},
+    {"fold/sum", [] { return axes(Op::ReduceSum, number(1.5), {1}); },
+     [] { return make_const(DType::F32, 4.5, static_dims(std::vector<int64_t>{2, 1})); }},
+    {"fold/sum", [] { return axes(Op::ReduceSum, number(100, u()), {0, 1}); },
+     [] { return make_const(DType::U8, 600 % 256, static_dims(std::vector<int64_t>{1, 1})); }},
+    {"fold/sum", [] { return axes(Op::ReduceSum, number(-0.0), {1}); },
+     [] { return make_const(DType::F32, -0.0, static_dims(std::vector<int64_t>{2, 1})); }},
+    {"fold/extreme", [] { return axes(Op::ReduceMin, number(1.5), {1}); },
+     [] { return make_const(DType::F32, 1.5, static_dims(std::vector<int64_t>{2, 1})); }},
 
     {"identities/mul-one", [] { return two(Op::Mul, x(), number(1)); }, [] { return x(); }},
-    {"identities/mul-minus-one", [] { return two(Op::Mul, x(), number(-1)); }, [] { return one(Op::Neg, x()); }},
-    {"identities/int-mul-zero", [] { return two(Op::Mul, i(), number(0, i())); }, [] { return number(0, i()); }},
-    {"identities/int-add-zero", [] { return two(Op::Add, number(0, i()), i()); }, [] { return i(); }},
-    {"identities/add-minus-zero", [] { return two(Op::Add, x(), number(-0.0)); }, [] { return x(); }},
-    {"identities/int-add-constants", [] { return two(Op::Add, two(Op::Add, i(), number(3, i())), number(4, i())); }, [] { return two(Op::Add, i(), number(7, i())); }},
-    {"identities/int-mul-constants", [] { return two(Op::Mul, two(Op::Mul, i(), number(3, i())), number(4, i())); }, [] { return two(Op::Mul, i(), number(12, i())); }},
-    {"identities/int-cancel", [] { return two(Op::Add, i(), one(Op::Neg, i())); }, [] { return number(0, i()); }},
+    {"identities/mul-minus-one", [] { return two(Op::Mul, x(), number(-1)); },
+     [] { return one(Op::Neg, x()); }},
+    {"identities/int-mul-zero", [] { return two(Op::Mul, i(), number(0, i())); },
+     [] { return number(0, i()); }},
+    {"identities/int-add-zero", [] { return two(Op::Add, number(0, i()), i()); },
+     [] { return i(); }},
+    {"identities/add-minus-zero", [] { return two(Op::Add, x(), number(-0.0)); },
+     [] { return x(); }},
+    {"identities/int-add-constants",
+     [] { return two(Op::Add, two(Op::Add, i(), number(3, i())), number(4, i())); },
+     [] { return two(Op::Add, i(), number(7, i())); }},
+    {"identities/int-mul-constants",
+     [] { return two(Op::Mul, two(Op::Mul, i(), number(3, i())), number(4, i())); },
+     [] { return two(Op::Mul, i(), number(12, i())); }},
+    {"identities/int-cancel", [] { return two(Op::Add, i(), one(Op::Neg, i())); },
+     [] { return number(0, i()); }},
     {"identities/div-one", [] { return two(Op::Div, x(), number(1)); }, [] { return x(); }},
-    {"identities/floor-div-one", [] { return two(Op::FloorDiv, i(), number(1, i())); }, [] { return i(); }},
-    {"identities/mod-one", [] { return two(Op::Mod, i(), number(1, i())); }, [] { return number(0, i()); }},
+    {"identities/floor-div-one", [] { return two(Op::FloorDiv, i(), number(1, i())); },
+     [] { return i(); }},
+    {"identities/mod-one", [] { return two(Op::Mod, i(), number(1, i())); },
+     [] { return number(0, i()); }},
     {"identities/neg-neg", [] { return one(Op::Neg, one(Op::Neg, x())); }, [] { return x(); }},
-    {"identities/neg-product", [] { return two(Op::Mul, one(Op::Neg, x()), one(Op::Neg, x())); }, [] { return two(Op::Mul, x(), x()); }},
+    {"identities/neg-product", [] { return two(Op::Mul, one(Op::Neg, x()), one(Op::Neg, x())); },
+     [] { return two(Op::Mul, x(), x()); }},
     {"identities/pow-one", [] { return two(Op::Pow, x(), number(1)); }, [] { return x(); }},
     {"identities/pow-zero", [] { return two(Op::Pow, x(), number(0)); }, [] { return number(1); }},
-    {"identities/abs-abs", [] { return one(Op::Abs, one(Op::Abs, x())); }, [] { return one(Op::Abs, x()); }},
-    {"identities/abs-neg", [] { return one(Op::Abs, one(Op::Neg, x())); }, [] { return one(Op::Abs, x()); }},
-    {"identities/round-rounded", [] { return one(Op::Floor, one(Op::Ceil, x())); }, [] { return one(Op::Ceil, x()); }},
+    {"identities/abs-abs", [] { return one(Op::Abs, one(Op::Abs, x())); },
+     [] { return one(Op::Abs, x()); }},
+    {"identities/abs-neg", [] { return one(Op::Abs, one(Op::Neg, x())); },
+     [] { return one(Op::Abs, x()); }},
+    {"identities/round-rounded", [] { return one(Op::Floor, one(Op::Ceil, x())); },
+     [] { return one(Op::Ceil, x()); }},
     {"identities/extreme-of-same", [] { return two(Op::Max, x(), x()); }, [] { return x(); }},
     {"identities/and-same", [] { return two(Op::And, i(), i()); }, [] { return i(); }},
     {"identities/or-same", [] { return two(Op::Or, p(), p()); }, [] { return p(); }},
     {"identities/xor-same", [] { return two(Op::Xor, i(), i()); }, [] { return number(0, i()); }},
-    {"identities/and-zero", [] { return two(Op::And, i(), number(0, i())); }, [] { return number(0, i()); }},
+    {"identities/and-zero", [] { return two(Op::And, i(), number(0, i())); },
+     [] { return number(0, i()); }},
     {"identities/or-zero", [] { return two(Op::Or, p(), number(0, p())); }, [] { return p(); }},
     {"identities/xor-zero", [] { return two(Op::Xor, i(), number(0, i())); }, [] { return i(); }},
     {"identities/and-ones", [] { return two(Op::And, u(), number(255, u())); }, [] { return u(); }},
-    {"identities/or-ones", [] { return two(Op::Or, p(), number(1, p())); }, [] { return number(1, p()); }},
-    {"identities/not-not", [] { return two(Op::Xor, two(Op::Xor, p(), number(1, p())), number(1, p())); }, [] { return p(); }},
+    {"identities/or-ones", [] { return two(Op::Or, p(), number(1, p())); },
+     [] { return number(1, p()); }},
+    {"identities/not-not",
+     [] { return two(Op::Xor, two(Op::Xor, p(), number(1, p())), number(1, p())); },
+     [] { return p(); }},
     {"identities/shift-zero", [] { return two(Op::Shr, i(), number(0, i())); }, [] { return i(); }},
-    {"identities/less-than-self", [] { return two(Op::Lt, i(), i()); }, [] { return number(0, p()); }},
-    {"identities/equal-to-self", [] { return two(Op::Eq, i(), i()); }, [] { return number(1, p()); }},
-    {"identities/equal-to-true", [] { return two(Op::Eq, p(), number(1, p())); }, [] { return p(); }},
+    {"identities/less-than-self", [] { return two(Op::Lt, i(), i()); },
+     [] { return number(0, p()); }},
+    {"identities/equal-to-self", [] { return two(Op::Eq, i(), i()); },
+     [] { return number(1, p()); }},
+    {"identities/equal-to-true", [] { return two(Op::Eq, p(), number(1, p())); },
+     [] { return p(); }},
     {"identities/where-true", [] { return where(number(1, p()), x(), y()); }, [] { return x(); }},
     {"identities/where-false", [] { return where(number(0, p()), x(), y()); }, [] { return y(); }},
     {"identities/where-same", [] { return where(p(), x(), x()); }, [] { return x(); }},
-    {"identities/where-not", [] { return where(two(Op::Xor, p(), number(1, p())), x(), y()); }, [] { return where(p(), y(), x()); }},
-    {"identities/where-nested", [] { return where(p(), where(p(), x(), number(9)), y()); }, [] { return where(p(), x(), y()); }},
-    {"identities/cast-back", [] { return make_cast(make_cast(i(), DType::I64), DType::I32); }, [] { return i(); }},
-    {"identities/cast-back", [] { return make_cast(make_cast(u(), DType::I16), DType::F32); }, [] { return make_cast(u(), DType::F32); }},
-    {"identities/bitcast-bitcast", [] { return make_bitcast(make_bitcast(x(), DType::I32), DType::U32); }, [] { return make_bitcast(x(), DType::U32); }},
+    {"identities/where-not", [] { return where(two(Op::Xor, p(), number(1, p())), x(), y()); },
+     [] { return where(p(), y(), x()); }},
+    {"identities/where-nested", [] { return where(p(), where(p(), x(), number(9)), y()); },
+     [] { return where(p(), x(), y()); }},
+    {"identities/cast-back", [] { return make_cast(make_cast(i(), DType::I64), DType::I32); },
+     [] { return i(); }},
+    {"identities/cast-back", [] { return make_cast(make_cast(u(), DType::I16), DType::F32); },
+     [] { return make_cast(u(), DType::F32); }},
+    {"identities/bitcast-bitcast",
+     [] { return make_bitcast(make_bitcast(x(), DType::I32), DType::U32); },
+     [] { return make_bitcast(x(), DType::U32); }},
 
-    {"movement/reshape-to-same", [] { return sizes(Op::Reshape, x(), {2, 3}); }, [] { return x(); }},
-    {"movement/reshape-reshape", [] { return sizes(Op::Reshape, sizes(Op::Reshape, x(), {6}), {3, 2}); }, [] { return sizes(Op::Reshape, x(), {3, 2}); }},
+    {"movement/reshape-to-same", [] { return sizes(Op::Reshape, x(), {2, 3}); },
+     [] { return x(); }},
+    {"movement/reshape-reshape",
+     [] { return sizes(Op::Reshape, sizes(Op::Reshape, x(), {6}), {3, 2}); },
+     [] { return sizes(Op::Reshape, x(), {3, 2}); }},
     {"movement/expand-to-same", [] { return sizes(Op::Expand, x(), {2, 3}); }, [] { return x(); }},
-    {"movement/expand-expand", [] { NodeRef a = leaf("a", DType::F32, {1, 1}); return sizes(Op::Expand, sizes(Op::Expand, a, {1, 3}), {2, 3}); }, [] { return sizes(Op::Expand, leaf("a", DType::F32, {1, 1}), {2, 3}); }},
+    {"movement/expand-expand",
+     [] {
+       NodeRef a = leaf("a", DType::F32, {1, 1});
+       return sizes(Op::Expand, sizes(Op::Expand, a, {1, 3}), {2, 3});
+     },
+     [] { return sizes(Op::Expand, leaf("a", DType::F32, {1, 1}), {2, 3}); }},
     {"movement/permute-nothing", [] { return axes(Op::Permute, x(), {0, 1}); }, [] { return x(); }},
-    {"movement/permute-permute", [] { NodeRef a = leaf("a", DType::F32, {2, 3, 4}); return axes(Op::Permute, axes(Op::Permute, a, {1, 2, 0}), {0, 2, 1}); }, [] { return axes(Op::Permute, leaf("a", DType::F32, {2, 3, 4}), {1, 0, 2}); }},
-    {"movement/flip-flip", [] { return axes(Op::Flip, axes(Op::Flip, x(), {0, 1}), {1}); }, [] { return axes(Op::Flip, x(), {0}); }},
-    {"movement/flip-of-ones", [] { return axes(Op::Flip, leaf("a", DType::F32, {1, 3}), {0, 1}); }, [] { return axes(Op::Flip, leaf("a", DType::F32, {1, 3}), {1}); }},
+    {"movement/permute-permute",
+     [] {
+       NodeRef a = leaf("a", DType::F32, {2, 3, 4});
+       return axes(Op::Permute, axes(Op::Permute, a, {1, 2, 0}), {0, 2, 1});
+     },
+     [] { return axes(Op::Permute, leaf("a", DType::F32, {2, 3, 4}), {1, 0, 2}); }},
+    {"movement/flip-flip", [] { return axes(Op::Flip, axes(Op::Flip, x(), {0, 1}), {1}); },
+     [] { return axes(Op::Flip, x(), {0}); }},
+    {"movement/flip-of-ones", [] { return axes(Op::Flip, leaf("a", DType::F32, {1, 3}), {0, 1}); },
+     [] { return axes(Op::Flip, leaf("a", DType::F32, {1, 3}), {1}); }},
     {"movement/pad-nothing", [] { return sizes(Op::Pad, x(), {0, 0, 0, 0}); }, [] { return x(); }},
-    {"movement/pad-pad", [] { return sizes(Op::Pad, sizes(Op::Pad, x(), {1, 0, 0, 2}), {0, 3, 1, 0}); }, [] { return sizes(Op::Pad, x(), {1, 3, 1, 2}); }},
-    {"movement/shrink-nothing", [] { return sizes(Op::Shrink, x(), {0, 2, 0, 3}); }, [] { return x(); }},
-    {"movement/shrink-shrink", [] { NodeRef a = leaf("a", DType::F32, {9}); return sizes(Op::Shrink, sizes(Op::Shrink, a, {2, 8}), {1, 4}); }, [] { return sizes(Op::Shrink, leaf("a", DType::F32, {9}), {3, 6}); }},
-    {"movement/shrink-pad", [] { return sizes(Op::Shrink, sizes(Op::Pad, x(), {1, 2, 0, 3}), {1, 3, 0, 3}); }, [] { return x(); }},
-    {"movement/reduce-of-ones", [] { return axes(Op::ReduceSum, leaf("a", DType::F32, {1, 3}), {0, 1}); }, [] { return axes(Op::ReduceSum, leaf("a", DType::F32, {1, 3}), {1}); }},
-    {"movement/reduce-reduce", [] { return axes(Op::ReduceMax, axes(Op::ReduceMax, x(), {0}), {1}); }, [] { return axes(Op::ReduceMax, x(), {0, 1}); }},
-    {"movement/reduce-reduce", [] { return axes(Op::ReduceSum, axes(Op::ReduceSum, i(), {1}), {0}); }, [] { return axes(Op::ReduceSum, i(), {0, 1}); }},
+    {"movement/pad-pad",
+     [] { return sizes(Op::Pad, sizes(Op::Pad, x(), {1, 0, 0, 2}), {0, 3, 1, 0}); },
+     [] { return sizes(Op::Pad, x(), {1, 3, 1, 2}); }},
+    {"movement/shrink-nothing", [] { return sizes(Op::Shrink, x(), {0, 2, 0, 3}); },
+     [] { return x(); }},
+    {"movement/shrink-shrink",
+     [] {
+       NodeRef a = leaf("a", DType::F32, {9});
+       return sizes(Op::Shrink, sizes(Op::Shrink, a, {2, 8}), {1, 4});
+     },
+     [] { return sizes(Op::Shrink, leaf("a", DType::F32, {9}), {3, 6}); }},
+    {"movement/shrink-pad",
+     [] { return sizes(Op::Shrink, sizes(Op::Pad, x(), {1, 2, 0, 3}), {1, 3, 0, 3}); },
+     [] { return x(); }},
+    {"movement/reduce-of-ones",
+     [] { return axes(Op::ReduceSum, leaf("a", DType::F32, {1, 3}), {0, 1}); },
+     [] { return axes(Op::ReduceSum, leaf("a", DType::F32, {1, 3}), {1}); }},
+    {"movement/reduce-reduce",
+     [] { return axes(Op::ReduceMax, axes(Op::ReduceMax, x(), {0}), {1}); },
+     [] { return axes(Op::ReduceMax, x(), {0, 1}); }},
+    {"movement/reduce-reduce",
+     [] { return axes(Op::ReduceSum, axes(Op::ReduceSum, i(), {1}), {0}); },
+     [] { return axes(Op::ReduceSum, i(), {0, 1}); }},
 
-    {"order/constant-last", [] { return two(Op::Mul, number(3), x()); }, [] { return two(Op::Mul, x(), number(3)); }},
-    {"order/by-key", [] { return x()->key < y()->key ? two(Op::Mul, y(), x()) : two(Op::Mul, x(), y()); }, [] { return x()->key < y()->key ? two(Op::Mul, x(), y()) : two(Op::Mul, y(), x()); }},
+    {"order/constant-last", [] { return two(Op::Mul, number(3), x()); },
+     [] { return two(Op::Mul, x(), number(3)); }},
+    {"order/by-key",
+     [] { return x()->key < y()->key ? two(Op::Mul, y(), x()) : two(Op::Mul, x(), y()); },
+     [] { return x()->key < y()->key ? two(Op::Mul, x(), y()) : two(Op::Mul, y(), x()); }},
 };
 
 // Looks like a rule's case but is not: the bits would change.
 NodeRef (*const kStays[])() = {
-    [] { return two(Op::Add, x(), number(0.0)); },                             // -0.0 + 0.0 is 0.0
-    [] { return two(Op::Mul, x(), number(0.0)); },                             // NaN and inf
-    [] { return two(Op::Add, two(Op::Add, x(), number(3)), number(4)); },      // rounds twice
+    [] { return two(Op::Add, x(), number(0.0)); },                         // -0.0 + 0.0 is 0.0
+    [] { return two(Op::Mul, x(), number(0.0)); },                         // NaN and inf
+    [] { return two(Op::Add, two(Op::Add, x(), number(3)), number(4)); },  // rounds twice
     [] { return two(Op::Mul, two(Op::Mul, x(), number(3)), number(4)); },
-    [] { return two(Op::Add, x(), one(Op::Neg, x())); },                       // inf - inf
+    [] { return two(Op::Add, x(), one(Op::Neg, x())); },  // inf - inf
     [] { return two(Op::Div, x(), number(-1)); },
     [] { return two(Op::Lt, x(), x()); },
-    [] { return two(Op::Eq, x(), x()); },                                      // false on NaN
+    [] { return two(Op::Eq, x(), x()); },  // false on NaN
     [] { return two(Op::Eq, i(), number(1, i())); },
     [] { return two(Op::Mod, i(), number(-1, i())); },
-    [] { return one(Op::Abs, one(Op::Neg, u())); },                            // unsigned: -u is u' >= 0
+    [] { return one(Op::Abs, one(Op::Neg, u())); },  // unsigned: -u is u' >= 0
     [] { return one(Op::Abs, one(Op::Floor, x())); },
     [] { return two(Op::Pow, x(), number(-1)); },
     [] { return two(Op::And, i(), number(1, i())); },
@@ -141,16 +218,22 @@ NodeRef (*const kStays[])() = {
     [] { return where(p(), where(q(), x(), number(9)), y()); },
     [] { return where(p(), y(), where(p(), x(), number(9))); },
     [] { return make_cast(make_cast(x(), DType::F16), DType::F32); },
-    [] { return make_cast(make_cast(i(), DType::F32), DType::I32); },          // 2^24 + 1
+    [] { return make_cast(make_cast(i(), DType::F32), DType::I32); },  // 2^24 + 1
     [] { return make_cast(make_cast(i(), DType::I16), DType::I32); },
-    [] { return make_cast(make_cast(i(), DType::U64), DType::F32); },          // negative numbers
+    [] { return make_cast(make_cast(i(), DType::U64), DType::F32); },  // negative numbers
     [] { return make_cast(make_cast(u(), DType::I8), DType::I32); },
     [] { return make_cast(make_cast(i(), DType::Bool), DType::I32); },
-    [] { return make_bitcast(make_bitcast(i(), DType::F32), DType::U32); },    // NaNs become one
-    [] { return axes(Op::ReduceSum, axes(Op::ReduceSum, x(), {0}), {1}); },    // rounds in between
+    [] { return make_bitcast(make_bitcast(i(), DType::F32), DType::U32); },  // NaNs become one
+    [] { return axes(Op::ReduceSum, axes(Op::ReduceSum, x(), {0}), {1}); },  // rounds in between
     [] { return axes(Op::ReduceMin, axes(Op::ReduceMax, x(), {0}), {1}); },
-    [] { return axes(Op::ReduceSum, make_const(DType::F64, 0.1, static_dims(std::vector<int64_t>{2, 3})), {1}); },
-    [] { return axes(Op::ReduceMax, make_const(DType::F32, 2, static_dims(std::vector<int64_t>{2, 0})), {1}); },
+    [] {
+      return axes(Op::ReduceSum,
+                  make_const(DType::F64, 0.1, static_dims(std::vector<int64_t>{2, 3})), {1});
+    },
+    [] {
+      return axes(Op::ReduceMax, make_const(DType::F32, 2, static_dims(std::vector<int64_t>{2, 0})),
+                  {1});
+    },
     [] { return axes(Op::Permute, x(), {1, 0}); },
     [] { return axes(Op::Flip, axes(Op::Permute, x(), {1, 0}), {1}); },
     [] { return sizes(Op::Pad, number(1), {1, 0, 0, 0}); },
@@ -195,7 +278,8 @@ class Contents {
   }
 
   Scalar draw(DType dtype) {
-    static const double kSpecial[] = {0.0, -0.0, 1.0, -1.0, INFINITY, -INFINITY, NAN, 0.5, -2.5, 1e-40, 3e38, 16777217.0};
+    static const double kSpecial[] = {0.0, -0.0, 1.0,  -1.0,  INFINITY, -INFINITY,
+                                      NAN, 0.5,  -2.5, 1e-40, 3e38,     16777217.0};
     auto r = static_cast<uint32_t>(random_());
     if (is_float(dtype)) {
       if (r % 3 == 0) return Scalar::of(dtype, kSpecial[r / 3 % 12]);
@@ -231,7 +315,8 @@ class RandomProgram {
     for (DType dtype : {DType::F32, DType::I32, DType::U8, DType::Bool, DType::F16, DType::I64}) {
       pool_.push_back(leaf("a", dtype));
       pool_.push_back(leaf("b", dtype));
-      for (double value : {0.0, 1.0, -1.0, -0.0, 3.0}) pool_.push_back(make_const(dtype, value, static_dims(kSizes)));
+      for (double value : {0.0, 1.0, -1.0, -0.0, 3.0})
+        pool_.push_back(make_const(dtype, value, static_dims(kSizes)));
     }
   }
 
@@ -268,7 +353,8 @@ class RandomProgram {
         DType to = kAllDTypes[below(kDTypeCount - 1)];
         if (to != a->dtype) made = current_graph().try_make(op, to, sources, {}, &error);
       } else if (op == Op::Where) {
-        NodeRef test = pick_where([&](NodeRef n) { return is_bool(n->dtype) && n->shape == a->shape; });
+        NodeRef test =
+            pick_where([&](NodeRef n) { return is_bool(n->dtype) && n->shape == a->shape; });
         NodeRef b = pick_where(like);
         if (test && b) made = make(op, {test, a, b});
       } else {
@@ -280,7 +366,9 @@ class RandomProgram {
       std::vector<int64_t> list;
       for (size_t axis = 0; axis < a->rank(); ++axis)
         if (below(2)) list.push_back(static_cast<int64_t>(axis));
-      if (!list.empty()) made = current_graph().try_make(op, a->dtype, sources, Arg(current_graph().intern_axes(list)), &error);
+      if (!list.empty())
+        made = current_graph().try_make(op, a->dtype, sources,
+                                        Arg(current_graph().intern_axes(list)), &error);
     } else if (op == Op::Permute) {
       std::vector<int64_t> list(a->rank());
       for (size_t axis = 0; axis < list.size(); ++axis) list[axis] = static_cast<int64_t>(axis);
@@ -293,7 +381,8 @@ class RandomProgram {
       if (!made) made = sizes(op, a, {n});
     } else if (op == Op::Expand) {
       std::vector<int64_t> to;
-      for (NodeRef dim : a->shape->dims()) to.push_back(static_value(dim) == 1 ? 2 + below(2) : static_value(dim));
+      for (NodeRef dim : a->shape->dims())
+        to.push_back(static_value(dim) == 1 ? 2 + below(2) : static_value(dim));
       made = sizes(op, a, to);
     } else if (op == Op::Pad || op == Op::Shrink) {
       std::vector<int64_t> pairs;
@@ -302,7 +391,14 @@ class RandomProgram {
         pairs.push_back(op == Op::Pad ? low : std::min(low, size));
         pairs.push_back(op == Op::Pad ? below(2) : size - (below(2) && size > low + 1));
       }
-      made = current_graph().try_make(op, a->dtype, [&] { auto t = static_dims(pairs); t.insert(t.begin(), a); return t; }(), {}, &error);
+      made = current_graph().try_make(
+          op, a->dtype,
+          [&] {
+            auto t = static_dims(pairs);
+            t.insert(t.begin(), a);
+            return t;
+          }(),
+          {}, &error);
     } else if (op == Op::Contiguous || op == Op::StopGradient) {
       made = one(op, a);
     }
@@ -329,7 +425,8 @@ TEST_CASE("simplify: every rule fires, gives what it says, and keeps every bit")
       if (std::string(hit.set) + "/" + std::string(hit.rule) == row.rule) covered.insert(row.rule);
     check_same_bits(before, result, 1);
   }
-  for (const RuleSet* set : {&kStripRules, &kFoldRules, &kIdentityRules, &kMovementRules, &kOrderRules})
+  for (const RuleSet* set :
+       {&kStripRules, &kFoldRules, &kIdentityRules, &kMovementRules, &kOrderRules})
     for (const Rule& rule : set->rules()) {
       std::string name = std::string(set->name()) + "/" + std::string(rule.name);
       CHECK_MESSAGE(covered.contains(name), name << " never fired in this table");
@@ -342,7 +439,9 @@ TEST_CASE("simplify: what must stay stays") {
     GraphScope scope(graph);
     NodeRef before = kStays[row]();
     NodeRef result = simplify_program(std::span(&before, 1), nullptr, {"order"})[0];
-    CHECK_MESSAGE(result == before, "row " << row << "\n" << print(before) << "became\n" << print(result));
+    CHECK_MESSAGE(result == before, "row " << row << "\n"
+                                           << print(before) << "became\n"
+                                           << print(result));
   }
   for (auto build : kKeepTheirOrder) {
     Graph graph;
@@ -377,7 +476,8 @@ TEST_CASE("simplify: a program of 100,000 nodes in a row") {
   Graph graph;
   GraphScope scope(graph);
   NodeRef node = x();
-  for (int k = 0; k < 100000; ++k) node = two(k % 3 ? Op::Add : Op::Mul, node, number(k % 2 ? 1 : 1.5));
+  for (int k = 0; k < 100000; ++k)
+    node = two(k % 3 ? Op::Add : Op::Mul, node, number(k % 2 ? 1 : 1.5));
   NodeRef result = simplify_program(std::span(&node, 1))[0];
   CHECK(result->shape == node->shape);
 }

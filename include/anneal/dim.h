@@ -1,14 +1,14 @@
 // Sizes. A Dim is a number or an expression over bounded Variables; shapes are lists of them.
 #pragma once
 
-#include <anneal/root.h>
-
 #include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <anneal/root.h>
 
 namespace anneal {
 
@@ -19,9 +19,9 @@ class Dim : public detail::Root {
   explicit Dim(const Node* index) : Root(index) {}
 
   bool is_static() const;
-  int64_t value() const;                // of a static size; an error otherwise
-  int64_t min() const, max() const;     // what it can be at least and at most
-  std::string text() const;             // "n * 3 + 1"
+  int64_t value() const;             // of a static size; an error otherwise
+  int64_t min() const, max() const;  // what it can be at least and at most
+  std::string text() const;          // "n * 3 + 1"
 
  private:
   static Dim number(int64_t value);
@@ -30,8 +30,8 @@ class Dim : public detail::Root {
 Dim operator+(const Dim& a, const Dim& b);
 Dim operator-(const Dim& a, const Dim& b);
 Dim operator*(const Dim& a, const Dim& b);
-Dim operator/(const Dim& a, const Dim& b);  // floor
-Dim operator%(const Dim& a, const Dim& b);  // floor, the sign of b
+Dim operator/(const Dim& a, const Dim& b);    // floor
+Dim operator%(const Dim& a, const Dim& b);    // floor, the sign of b
 bool operator==(const Dim& a, const Dim& b);  // whether they are provably the same
 
 // A size that is bound when a program runs. Two Variables with one name and one range are the same.

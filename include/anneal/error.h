@@ -23,7 +23,8 @@ class UserError : public std::runtime_error {
 
 class InternalError : public std::logic_error {
  public:
-  explicit InternalError(const std::string& message) : std::logic_error("internal error: " + message) {}
+  explicit InternalError(const std::string& message)
+      : std::logic_error("internal error: " + message) {}
 };
 
 }  // namespace anneal

@@ -38,32 +38,45 @@ struct ConvOptions {
   int64_t groups = 1;
   std::vector<int64_t> output_padding = {0};  // of a transposed convolution
 };
-Tensor conv1d(const Operand& x, const Operand& weight, const Tensor& bias = {}, const ConvOptions& options = {});
-Tensor conv2d(const Operand& x, const Operand& weight, const Tensor& bias = {}, const ConvOptions& options = {});
-Tensor conv3d(const Operand& x, const Operand& weight, const Tensor& bias = {}, const ConvOptions& options = {});
-Tensor conv_transpose1d(const Operand& x, const Operand& weight, const Tensor& bias = {}, const ConvOptions& options = {});
-Tensor conv_transpose2d(const Operand& x, const Operand& weight, const Tensor& bias = {}, const ConvOptions& options = {});
-Tensor conv_transpose3d(const Operand& x, const Operand& weight, const Tensor& bias = {}, const ConvOptions& options = {});
+Tensor conv1d(const Operand& x, const Operand& weight, const Tensor& bias = {},
+              const ConvOptions& options = {});
+Tensor conv2d(const Operand& x, const Operand& weight, const Tensor& bias = {},
+              const ConvOptions& options = {});
+Tensor conv3d(const Operand& x, const Operand& weight, const Tensor& bias = {},
+              const ConvOptions& options = {});
+Tensor conv_transpose1d(const Operand& x, const Operand& weight, const Tensor& bias = {},
+                        const ConvOptions& options = {});
+Tensor conv_transpose2d(const Operand& x, const Operand& weight, const Tensor& bias = {},
+                        const ConvOptions& options = {});
+Tensor conv_transpose3d(const Operand& x, const Operand& weight, const Tensor& bias = {},
+                        const ConvOptions& options = {});
 
 // ---- Pooling over the last kernel.size() axes. The stride is the kernel unless given.
 struct PoolOptions {
   std::vector<int64_t> stride = {}, padding = {0}, dilation = {1};
   bool count_padding = true;  // whether an average counts the zeros of the padding
 };
-Tensor max_pool(const Operand& x, const std::vector<int64_t>& kernel, const PoolOptions& options = {});
-Tensor avg_pool(const Operand& x, const std::vector<int64_t>& kernel, const PoolOptions& options = {});
+Tensor max_pool(const Operand& x, const std::vector<int64_t>& kernel,
+                const PoolOptions& options = {});
+Tensor avg_pool(const Operand& x, const std::vector<int64_t>& kernel,
+                const PoolOptions& options = {});
 Tensor adaptive_avg_pool(const Operand& x, const std::vector<int64_t>& sizes);
 Tensor adaptive_max_pool(const Operand& x, const std::vector<int64_t>& sizes);
 // Sliding windows of [N, C, space..] as columns: [N, C * prod(kernel), windows].
-Tensor unfold(const Operand& x, const std::vector<int64_t>& kernel, const PoolOptions& options = {});
+Tensor unfold(const Operand& x, const std::vector<int64_t>& kernel,
+              const PoolOptions& options = {});
 
 // ---- Losses, averaged unless said otherwise
 enum class Reduction { Mean, Sum, None };
 // Class indices against logits [N, C, ..]; targets equal to ignore_index do not count.
-Tensor cross_entropy(const Operand& logits, const Operand& target, Reduction reduction = Reduction::Mean,
-                     double label_smoothing = 0, std::optional<int64_t> ignore_index = {});
-Tensor nll_loss(const Operand& log_probabilities, const Operand& target, Reduction reduction = Reduction::Mean);
-Tensor mse_loss(const Operand& prediction, const Operand& target, Reduction reduction = Reduction::Mean);
-Tensor bce_with_logits(const Operand& logits, const Operand& target, Reduction reduction = Reduction::Mean);
+Tensor cross_entropy(const Operand& logits, const Operand& target,
+                     Reduction reduction = Reduction::Mean, double label_smoothing = 0,
+                     std::optional<int64_t> ignore_index = {});
+Tensor nll_loss(const Operand& log_probabilities, const Operand& target,
+                Reduction reduction = Reduction::Mean);
+Tensor mse_loss(const Operand& prediction, const Operand& target,
+                Reduction reduction = Reduction::Mean);
+Tensor bce_with_logits(const Operand& logits, const Operand& target,
+                       Reduction reduction = Reduction::Mean);
 
 }  // namespace anneal

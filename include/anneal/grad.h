@@ -2,9 +2,9 @@
 // graph again, so gradients of gradients work to any order.
 #pragma once
 
-#include <anneal/tensor.h>
-
 #include <functional>
+
+#include <anneal/tensor.h>
 
 namespace anneal {
 

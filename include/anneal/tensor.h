@@ -2,11 +2,6 @@
 // realised. Every public call remembers the line it was written on.
 #pragma once
 
-#include <anneal/dim.h>
-#include <anneal/dtype.h>
-#include <anneal/error.h>
-#include <anneal/root.h>
-
 #include <concepts>
 #include <cstddef>
 #include <source_location>
@@ -15,6 +10,11 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <anneal/dim.h>
+#include <anneal/dtype.h>
+#include <anneal/error.h>
+#include <anneal/root.h>
 
 namespace anneal {
 
@@ -39,11 +39,11 @@ class Tensor : public detail::Root {
   Sizes shape() const;
   size_t rank() const;
   Dim dim(int64_t axis, Location where = Location::current()) const;
-  Dim size() const;  // how many elements
+  Dim size() const;          // how many elements
   std::string name() const;  // of an input or parameter, else empty
 
-  // Computes the value and keeps it: further use reads it instead of computing it again, and what is
-  // assigned later does not change it. Programs with Variables or inputs go through evaluate().
+  // Computes the value and keeps it: further use reads it instead of computing it again, and what
+  // is assigned later does not change it. Programs with Variables or inputs go through evaluate().
   const Tensor& realize(Location where = Location::current()) const;
 
   // The elements in row-major order, converted to T as a cast would. A program with Variables or
@@ -71,10 +71,14 @@ class Tensor : public detail::Root {
   Tensor flatten(int64_t begin = 0, int64_t end = -1, Location where = Location::current()) const;
   Tensor squeeze(const Axes& axes = {}, Location where = Location::current()) const;
   Tensor unsqueeze(int64_t axis, Location where = Location::current()) const;
-  Tensor sum(const Axes& axes = {}, bool keep_axes = false, Location where = Location::current()) const;
-  Tensor mean(const Axes& axes = {}, bool keep_axes = false, Location where = Location::current()) const;
-  Tensor max(const Axes& axes = {}, bool keep_axes = false, Location where = Location::current()) const;
-  Tensor min(const Axes& axes = {}, bool keep_axes = false, Location where = Location::current()) const;
+  Tensor sum(const Axes& axes = {}, bool keep_axes = false,
+             Location where = Location::current()) const;
+  Tensor mean(const Axes& axes = {}, bool keep_axes = false,
+              Location where = Location::current()) const;
+  Tensor max(const Axes& axes = {}, bool keep_axes = false,
+             Location where = Location::current()) const;
+  Tensor min(const Axes& axes = {}, bool keep_axes = false,
+             Location where = Location::current()) const;
 
   // The i-th slice along the first axis. (An Operand, to know the line.)
   Tensor operator[](const Operand& i) const;
@@ -89,17 +93,17 @@ struct Bindings {
   std::vector<std::pair<Tensor, Tensor>> inputs = {};
 };
 
-// An argument of a public function: a tensor or a number, and the line of the call. Numbers take the
-// dtype of the tensor they meet, unless it could not hold them (0.5 with integers gives f32).
+// An argument of a public function: a tensor or a number, and the line of the call. Numbers take
+// the dtype of the tensor they meet, unless it could not hold them (0.5 with integers gives f32).
 class Operand {
  public:
   Operand(const Tensor& tensor, Location where = Location::current());  // NOLINT
   template <typename T>
     requires std::is_arithmetic_v<T>
   Operand(T number, Location where = Location::current())  // NOLINT(google-explicit-constructor)
-      : kind_(std::same_as<T, bool>         ? Kind::Bool
-              : std::floating_point<T>      ? Kind::Float
-                                            : Kind::Int),
+      : kind_(std::same_as<T, bool>    ? Kind::Bool
+              : std::floating_point<T> ? Kind::Float
+                                       : Kind::Int),
         real_(static_cast<double>(number)),
         integer_(std::floating_point<T> ? 0 : static_cast<int64_t>(number)),
         where_(where) {}
@@ -123,7 +127,8 @@ class Operand {
 
 Tensor zeros(const Sizes& sizes, DType dtype = DType::F32, Location where = Location::current());
 Tensor ones(const Sizes& sizes, DType dtype = DType::F32, Location where = Location::current());
-Tensor full(const Sizes& sizes, double value, DType dtype = DType::F32, Location where = Location::current());
+Tensor full(const Sizes& sizes, double value, DType dtype = DType::F32,
+            Location where = Location::current());
 Tensor zeros_like(const Operand& x);
 Tensor ones_like(const Operand& x);
 Tensor full_like(const Operand& x, double value);
@@ -144,11 +149,13 @@ Tensor from_bytes(std::span<const std::byte> bytes, const Sizes& sizes, DType dt
                   Location where = Location::current());
 
 template <typename T>
-Tensor from_data(std::span<const T> values, const Sizes& sizes, Location where = Location::current()) {
+Tensor from_data(std::span<const T> values, const Sizes& sizes,
+                 Location where = Location::current()) {
   return from_bytes(std::as_bytes(values), sizes, dtype_of<T>(), where);
 }
 template <typename T>
-Tensor from_data(const std::vector<T>& values, const Sizes& sizes, Location where = Location::current()) {
+Tensor from_data(const std::vector<T>& values, const Sizes& sizes,
+                 Location where = Location::current()) {
   return from_data(std::span<const T>(values), sizes, where);
 }
 // tensor({1.0f, 2.0f}) has one axis; tensor({1, 2, 3, 4}, {2, 2}) has two.
@@ -158,7 +165,8 @@ Tensor tensor(std::initializer_list<T> values, Location where = Location::curren
                    {static_cast<int64_t>(values.size())}, where);
 }
 template <typename T>
-Tensor tensor(std::initializer_list<T> values, const Sizes& sizes, Location where = Location::current()) {
+Tensor tensor(std::initializer_list<T> values, const Sizes& sizes,
+              Location where = Location::current()) {
   return from_data(std::span<const T>(values.begin(), values.size()), sizes, where);
 }
 
@@ -230,7 +238,8 @@ Tensor min(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
 Tensor mean(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
 // Divided by n - correction: 1 gives the sample variance, 0 the population's.
 Tensor var(const Operand& x, const Axes& axes = {}, bool keep_axes = false, int64_t correction = 1);
-Tensor stddev(const Operand& x, const Axes& axes = {}, bool keep_axes = false, int64_t correction = 1);
+Tensor stddev(const Operand& x, const Axes& axes = {}, bool keep_axes = false,
+              int64_t correction = 1);
 Tensor any(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
 Tensor all(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
 Tensor argmax(const Operand& x, int64_t axis = -1, bool keep_axis = false);  // the first one; i32
@@ -270,10 +279,12 @@ Tensor unsqueeze(const Operand& x, int64_t axis);
 Tensor flatten(const Operand& x, int64_t begin = 0, int64_t end = -1);
 std::vector<Tensor> split(const Operand& x, const Sizes& sizes, int64_t axis = 0);
 std::vector<Tensor> chunk(const Operand& x, int64_t count, int64_t axis = 0);
-Tensor concat(const std::vector<Tensor>& tensors, int64_t axis = 0, Location where = Location::current());
-Tensor stack(const std::vector<Tensor>& tensors, int64_t axis = 0, Location where = Location::current());
-Tensor repeat(const Operand& x, int64_t count, int64_t axis);          // each element in turn
-Tensor tile(const Operand& x, const std::vector<int64_t>& counts);     // the whole in turn
+Tensor concat(const std::vector<Tensor>& tensors, int64_t axis = 0,
+              Location where = Location::current());
+Tensor stack(const std::vector<Tensor>& tensors, int64_t axis = 0,
+             Location where = Location::current());
+Tensor repeat(const Operand& x, int64_t count, int64_t axis);       // each element in turn
+Tensor tile(const Operand& x, const std::vector<int64_t>& counts);  // the whole in turn
 Tensor roll(const Operand& x, int64_t shift, int64_t axis);
 Tensor tril(const Operand& x, int64_t diagonal = 0);
 Tensor triu(const Operand& x, int64_t diagonal = 0);
@@ -304,14 +315,23 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& tensors,
 
 template <typename T>
 constexpr DType dtype_of() {
-  if constexpr (std::same_as<T, bool>) return DType::Bool;
-  else if constexpr (std::same_as<T, float>) return DType::F32;
-  else if constexpr (std::same_as<T, double>) return DType::F64;
+  if constexpr (std::same_as<T, bool>)
+    return DType::Bool;
+  else if constexpr (std::same_as<T, float>)
+    return DType::F32;
+  else if constexpr (std::same_as<T, double>)
+    return DType::F64;
   else if constexpr (std::unsigned_integral<T>)
-    return sizeof(T) == 1 ? DType::U8 : sizeof(T) == 2 ? DType::U16 : sizeof(T) == 4 ? DType::U32 : DType::U64;
+    return sizeof(T) == 1   ? DType::U8
+           : sizeof(T) == 2 ? DType::U16
+           : sizeof(T) == 4 ? DType::U32
+                            : DType::U64;
   else {
     static_assert(std::signed_integral<T>, "no dtype holds this type");
-    return sizeof(T) == 1 ? DType::I8 : sizeof(T) == 2 ? DType::I16 : sizeof(T) == 4 ? DType::I32 : DType::I64;
+    return sizeof(T) == 1   ? DType::I8
+           : sizeof(T) == 2 ? DType::I16
+           : sizeof(T) == 4 ? DType::I32
+                            : DType::I64;
   }
 }
 

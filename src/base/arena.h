@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/huge_pages.h"
+
 namespace anneal {
 
 class Arena {
@@ -25,7 +27,10 @@ class Arena {
  private:
   void grow(size_t bytes);
 
-  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  struct FreePages {
+    void operator()(std::byte* memory) const { free_pages(memory); }
+  };
+  std::vector<std::unique_ptr<std::byte, FreePages>> blocks_;
   std::byte* next_ = nullptr;
   size_t left_ = 0, reserved_ = 0;
 };

@@ -1,12 +1,13 @@
 #include "base/call_site.h"
 
-#include <anneal/error.h>
-#include <fmt/format.h>
-
 #include <mutex>
 #include <set>
 #include <string_view>
 #include <tuple>
+
+#include <fmt/format.h>
+
+#include <anneal/error.h>
 
 namespace anneal {
 namespace {

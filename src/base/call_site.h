@@ -9,8 +9,8 @@ namespace anneal {
 
 struct Origin;
 
-// Opens a public call. Only the outermost scope of a thread takes effect: softmax calls exp and sum,
-// but the user wrote softmax.
+// Opens a public call. Only the outermost scope of a thread takes effect: softmax calls exp and
+// sum, but the user wrote softmax.
 class CallScope {
  public:
   CallScope(const char* operation, std::source_location where);

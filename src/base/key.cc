@@ -1,8 +1,8 @@
 #include "base/key.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
+
+#include <fmt/format.h>
 
 namespace anneal {
 

@@ -2,14 +2,14 @@
 // Must not hold values or arithmetic (scalar.h) nor float encodings (float_formats.h).
 #pragma once
 
-#include <anneal/dtype.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
+
+#include <anneal/dtype.h>
 
 namespace anneal {
 

@@ -1,10 +1,11 @@
 #include "ir/graph.h"
 
-#include <anneal/root.h>
-#include <fmt/format.h>
-
 #include <atomic>
 #include <cstring>
+
+#include <fmt/format.h>
+
+#include <anneal/root.h>
 
 #include "base/call_site.h"
 #include "ir/build.h"
@@ -70,19 +71,23 @@ NodeRef Graph::try_make(Op op, DType given, std::span<const NodeRef> sources, Ar
   add_arg(builder, op, arg);
   for (NodeRef source : sources) builder.add(source->key);
   Key key = builder.finish();
+  const uint32_t hint = NodeHint::of(key, sources);
+  nodes_.prefetch(hint);
+  const Shape* shape = infer_plain_elementwise(op, sources);
 
   // Equal args are equal bits: lists and symbols are interned.
-  const Node* found = nodes_.find(key, [&](const Node& node) {
+  const Node* found = nodes_.find(key, hint, [&](const Node& node) {
     return node.op == op && node.dtype == dtype && node.arg.bits == arg.bits &&
            same_items(node.sources(), sources);
   });
   if (found) return found;
 
-  const Shape* shape = nullptr;
-  std::string problem = infer_shape(*this, op, dtype, sources, arg, &shape);
-  if (!problem.empty()) {
-    *error = fmt::format("{}: {}", name(op), problem);
-    return nullptr;
+  if (!shape) {
+    std::string problem = infer_shape(*this, op, dtype, sources, arg, &shape);
+    if (!problem.empty()) {
+      *error = fmt::format("{}: {}", name(op), problem);
+      return nullptr;
+    }
   }
   Node header{key,
               shape,
@@ -93,7 +98,7 @@ NodeRef Graph::try_make(Op op, DType given, std::span<const NodeRef> sources, Ar
               op,
               dtype};
   const Node* node = place(arena_, header, sources);
-  nodes_.insert(key, node);
+  nodes_.insert(key, hint, node);
   return node;
 }
 
@@ -109,9 +114,9 @@ const IntList* Graph::intern_axes(std::span<const int64_t> axes) {
   for (int64_t axis : axes) builder.add(static_cast<uint64_t>(axis));
   Key key = builder.finish();
   auto equal = [&](const IntList& list) { return same_items(list.values(), axes); };
-  if (const IntList* found = lists_.find(key, equal)) return found;
+  if (const IntList* found = lists_.find(key, static_cast<uint32_t>(key.low), equal)) return found;
   const IntList* list = place(arena_, IntList{key, static_cast<uint32_t>(axes.size())}, axes);
-  lists_.insert(key, list);
+  lists_.insert(key, static_cast<uint32_t>(key.low), list);
   return list;
 }
 
@@ -123,10 +128,11 @@ const Symbol* Graph::intern_symbol(std::string_view text, int64_t first, int64_t
   auto equal = [&](const Symbol& symbol) {
     return symbol.text() == text && symbol.first == first && symbol.second == second;
   };
-  if (const Symbol* found = symbols_.find(key, equal)) return found;
-  const Symbol* symbol = place(arena_, Symbol{key, first, second, static_cast<uint32_t>(text.size())},
-                               std::span<const char>(text.data(), text.size()));
-  symbols_.insert(key, symbol);
+  if (const Symbol* found = symbols_.find(key, static_cast<uint32_t>(key.low), equal)) return found;
+  const Symbol* symbol =
+      place(arena_, Symbol{key, first, second, static_cast<uint32_t>(text.size())},
+            std::span<const char>(text.data(), text.size()));
+  symbols_.insert(key, static_cast<uint32_t>(key.low), symbol);
   return symbol;
 }
 
@@ -135,9 +141,9 @@ const Shape* Graph::intern_shape(std::span<const NodeRef> dims) {
   for (NodeRef dim : dims) builder.add(dim->key);
   Key key = builder.finish();
   auto equal = [&](const Shape& shape) { return same_items(shape.dims(), dims); };
-  if (const Shape* found = shapes_.find(key, equal)) return found;
+  if (const Shape* found = shapes_.find(key, static_cast<uint32_t>(key.low), equal)) return found;
   const Shape* shape = place(arena_, Shape{key, static_cast<uint32_t>(dims.size())}, dims);
-  shapes_.insert(key, shape);
+  shapes_.insert(key, static_cast<uint32_t>(key.low), shape);
   return shape;
 }
 

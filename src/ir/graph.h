@@ -2,6 +2,7 @@
 // has its own default graph, and passes open scratch graphs of their own.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -53,7 +54,9 @@ class Graph {
   void forget_results();
 
   // Anything else that goes with a node and lives as long as it does (a user's backward function).
-  void attach(NodeRef node, std::shared_ptr<const void> object) { attached_[node] = std::move(object); }
+  void attach(NodeRef node, std::shared_ptr<const void> object) {
+    attached_[node] = std::move(object);
+  }
   const void* attached(NodeRef node) const;  // null: nothing
 
   // Every root that stood for `from` stands for `to`.
@@ -67,11 +70,21 @@ class Graph {
 
  private:
   friend class detail::Root;
+  // A node is looked for beside the users of its newest source; a leaf anywhere.
+  struct NodeHint {
+    uint32_t operator()(const Node& node) const { return of(node.key, node.sources()); }
+    static uint32_t of(const Key& key, std::span<const NodeRef> sources) {
+      uint32_t newest = 0;
+      for (NodeRef source : sources) newest = std::max(newest, source->id);
+      return sources.empty() ? static_cast<uint32_t>(key.low) : newest;
+    }
+  };
+
   Arena arena_;
-  InternTable<Node> nodes_;
-  InternTable<Shape> shapes_;
-  InternTable<IntList> lists_;
-  InternTable<Symbol> symbols_;
+  InternTable<Node, NodeHint> nodes_;
+  InternTable<Shape, KeyHint> shapes_;
+  InternTable<IntList, KeyHint> lists_;
+  InternTable<Symbol, KeyHint> symbols_;
   std::unordered_map<NodeRef, std::shared_ptr<Storage>> storage_;
   std::unordered_map<NodeRef, std::shared_ptr<const void>> attached_;
   std::unique_ptr<detail::Root> roots_;  // sentinel of a ring

@@ -52,7 +52,8 @@ std::vector<NodeRef> linear_parts(NodeRef expression) {
   while (!stack.empty()) {
     NodeRef node = stack.back();
     char& mark = state[node];
-    bool product = node->op == Op::Mul && (is_static(node->source(0)) || is_static(node->source(1)));
+    bool product =
+        node->op == Op::Mul && (is_static(node->source(0)) || is_static(node->source(1)));
     if (mark == 0 && (node->op == Op::Add || product)) {
       mark = 1;
       for (NodeRef part : node->sources()) stack.push_back(part);

@@ -1,6 +1,6 @@
 // Integer expressions over Variables: sizes, strides, positions. They are ordinary nodes of dtype
-// index, kept in linear normal form (a sum of terms times constants) from the moment they are built,
-// so that equal sums are the same node. Division, bounds and proofs are src/symbolic's.
+// index, kept in linear normal form (a sum of terms times constants) from the moment they are
+// built, so that equal sums are the same node. Division, bounds and proofs are src/symbolic's.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 #include "ir/infer.h"
 
-#include <fmt/format.h>
-
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "base/checked.h"
 #include "ir/index.h"
@@ -38,7 +38,8 @@ struct Inference {
     bool open = row().tail == Tail::Dims || row().tail == Tail::Inputs;
     size_t exact = row().tail == Tail::Pairs && n > 0 ? 1 + 2 * source(0)->rank() : wanted;
     if (open ? n < wanted : n != exact) reject(fmt::format("has {} sources, needs {}", n, exact));
-    if (n > Limits::kSources) reject(fmt::format("has {} sources, at most {}", n, Limits::kSources));
+    if (n > Limits::kSources)
+      reject(fmt::format("has {} sources, at most {}", n, Limits::kSources));
   }
 
   void check_dtypes() {
@@ -51,7 +52,8 @@ struct Inference {
       // All sources agree, but for a selector and the places of an indexed access.
       size_t like = op == Op::Where ? 1 : 0;
       if (!selector && !places && source(i)->dtype != source(like)->dtype)
-        reject(fmt::format("sources are {} and {}", name(source(like)->dtype), name(source(i)->dtype)));
+        reject(fmt::format("sources are {} and {}", name(source(like)->dtype),
+                           name(source(i)->dtype)));
     }
     if (row().tail == Tail::Dims || row().tail == Tail::Pairs)
       for (NodeRef size : tail())
@@ -80,7 +82,8 @@ struct Inference {
     int64_t elements = 1;
     for (NodeRef dim : dims) {
       // Constants are folded unless the result does not fit.
-      if ((dim->op == Op::Add || dim->op == Op::Mul) && is_static(dim->source(0)) && is_static(dim->source(1)))
+      if ((dim->op == Op::Add || dim->op == Op::Mul) && is_static(dim->source(0)) &&
+          is_static(dim->source(1)))
         return reject("a size does not fit 64 bits");
       if (!is_static(dim)) continue;
       int64_t size = static_value(dim);
@@ -181,7 +184,8 @@ struct Inference {
     std::span<const int64_t> axes = arg.axes->values();
     if (axes.size() != rank) return reject(fmt::format("{} axes for rank {}", axes.size(), rank));
     for (size_t i = 0; i < rank; ++i) {
-      if (axes[i] < 0 || axes[i] >= static_cast<int64_t>(rank) || seen[static_cast<size_t>(axes[i])])
+      if (axes[i] < 0 || axes[i] >= static_cast<int64_t>(rank) ||
+          seen[static_cast<size_t>(axes[i])])
         return reject("axes are not a permutation");
       seen[static_cast<size_t>(axes[i])] = true;
       dims[i] = source(0)->dim(static_cast<size_t>(axes[i]));
@@ -240,6 +244,16 @@ DType infer_dtype(Op op, DType given, std::span<const NodeRef> sources) {
     case TypeRule::First: return !sources.empty() && sources[0] ? sources[0]->dtype : given;
   }
   return given;
+}
+
+const Shape* infer_plain_elementwise(Op op, std::span<const NodeRef> sources) {
+  const OpInfo& row = info(op);
+  bool plain = row.shape == ShapeRule::Elementwise && sources.size() == row.sources &&
+               (row.type == TypeRule::Same || row.type == TypeRule::Bool) && op != Op::Threefry;
+  if (!plain || !(class_of(sources[0]->dtype) & row.accepts)) return nullptr;
+  for (NodeRef source : sources)
+    if (source->shape != sources[0]->shape || source->dtype != sources[0]->dtype) return nullptr;
+  return sources[0]->shape;
 }
 
 std::string infer_shape(Graph& graph, Op op, DType dtype, std::span<const NodeRef> sources, Arg arg,

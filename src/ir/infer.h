@@ -14,8 +14,11 @@ struct Limits {
   static constexpr size_t kSources = 4096;
 };
 
-// Empty when there are too few sources to tell.
+// `given` when there are too few sources to tell.
 DType infer_dtype(Op op, DType given, std::span<const NodeRef> sources);
+
+// The shape of a plain elementwise node, by a few comparisons; null when it takes more to tell.
+const Shape* infer_plain_elementwise(Op op, std::span<const NodeRef> sources);
 
 // Empty text when the node is well formed, and then `shape` is its shape.
 std::string infer_shape(Graph& graph, Op op, DType dtype, std::span<const NodeRef> sources, Arg arg,

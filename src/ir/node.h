@@ -1,12 +1,13 @@
 // The one node type: forward, gradients, updates, shapes and index arithmetic are all made of it.
-// Nodes are immutable and interned by a Graph, so two handles are equal exactly when the structure is.
+// Nodes are immutable and interned by a Graph, so two handles are equal exactly when the structure
+// is.
 #pragma once
-
-#include <anneal/error.h>
 
 #include <cstdint>
 #include <span>
 #include <string>
+
+#include <anneal/error.h>
 
 #include "base/key.h"
 #include "ir/dtype.h"
@@ -24,7 +25,9 @@ using NodeRef = const Node*;
 struct Shape {
   Key key;
   uint32_t rank;
-  std::span<const NodeRef> dims() const { return {reinterpret_cast<const NodeRef*>(this + 1), rank}; }
+  std::span<const NodeRef> dims() const {
+    return {reinterpret_cast<const NodeRef*>(this + 1), rank};
+  }
   NodeRef operator[](size_t axis) const { return dims()[axis]; }
 };
 
@@ -32,7 +35,9 @@ struct Shape {
 struct IntList {
   Key key;
   uint32_t size;
-  std::span<const int64_t> values() const { return {reinterpret_cast<const int64_t*>(this + 1), size}; }
+  std::span<const int64_t> values() const {
+    return {reinterpret_cast<const int64_t*>(this + 1), size};
+  }
 };
 
 // An interned name with two numbers: a Variable and its bounds, a Buffer and its slot.
@@ -58,11 +63,11 @@ union Arg {
 };
 
 struct Node {
-  Key key;              // structure alone: orders, names and caches things
-  const Shape* shape;   // rank 0 for scalars and index expressions
+  Key key;             // structure alone: orders, names and caches things
+  const Shape* shape;  // rank 0 for scalars and index expressions
   Arg arg;
-  const Origin* origin; // the user's line; outside the key; may be null
-  uint32_t id;          // dense number in its graph: for side tables, never for order
+  const Origin* origin;  // the user's line; outside the key; may be null
+  uint32_t id;           // dense number in its graph: for side tables, never for order
   uint16_t source_count;
   Op op;
   DType dtype;

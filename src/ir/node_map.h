@@ -1,5 +1,5 @@
-// A map from nodes of one graph to T, keyed by the node's dense id. Sixteen neighbouring ids share a
-// run of slots, so that a walk over neighbouring nodes stays in neighbouring memory; the runs are
+// A map from nodes of one graph to T, keyed by the node's dense id. Sixteen neighbouring ids share
+// a run of slots, so that a walk over neighbouring nodes stays in neighbouring memory; the runs are
 // scattered, so that ids far apart do not pile up on each other.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "ir/node.h"
 
 namespace anneal {
@@ -42,6 +43,8 @@ class NodeMap {
   size_t size() const { return size_; }
 
  private:
+  using Slots = std::vector<std::pair<NodeRef, T>, PageAllocator<std::pair<NodeRef, T>>>;
+
   size_t first_slot(NodeRef node) const {
     size_t run = (node->id >> 4) * uint64_t{0x9e3779b97f4a7c15u} >> shift_;
     return run << 4 | (node->id & 15);
@@ -54,14 +57,14 @@ class NodeMap {
     shift_ = 68 - std::countr_zero(capacity);  // leaves as many bits as there are runs
   }
   void grow() {
-    std::vector<std::pair<NodeRef, T>> old = std::move(slots_);
+    Slots old = std::move(slots_);
     resize_for(old.size());
     size_ = 0;
     for (auto& [node, value] : old)
       if (node) insert(node, std::move(value));
   }
 
-  std::vector<std::pair<NodeRef, T>> slots_;
+  Slots slots_;
   size_t mask_ = 0, size_ = 0;
   int shift_ = 0;
 };

@@ -12,9 +12,9 @@ constexpr uint8_t BI = B | I, IF = I | F, IX = I | X, BIF = B | I | F, IFX = I |
                   BIFX = B | I | F | X;
 
 constexpr std::array<OpInfo, kOpCount> kOps = {{
-#define OP(Name, text, sources, tail, arg, shape, type, accepts, commutative, meaning)             \
-  {text,        sources,    Tail::tail, ArgKind::arg, ShapeRule::shape, TypeRule::type, accepts,   \
-   commutative, meaning},
+#define OP(Name, text, sources, tail, arg, shape, type, accepts, commutative, meaning) \
+  {text,           sources, Tail::tail,  ArgKind::arg, ShapeRule::shape,               \
+   TypeRule::type, accepts, commutative, meaning},
 #include "ir/ops.def"
 #undef OP
 }};
@@ -26,7 +26,8 @@ const OpInfo& info(Op op) { return kOps[static_cast<size_t>(op)]; }
 std::string_view name(Op op) { return info(op).text; }
 
 std::optional<Op> parse_op(std::string_view text) {
-  auto row = std::find_if(kOps.begin(), kOps.end(), [&](const OpInfo& i) { return i.text == text; });
+  auto row =
+      std::find_if(kOps.begin(), kOps.end(), [&](const OpInfo& i) { return i.text == text; });
   if (row == kOps.end()) return std::nullopt;
   return static_cast<Op>(row - kOps.begin());
 }

@@ -23,7 +23,17 @@ inline constexpr int kOpCount = 0
 enum class Tail : uint8_t { None, Dims, Pairs, Inputs };
 enum class ArgKind : uint8_t { None, Scalar, Axis, Axes, Symbol };
 enum class ShapeRule : uint8_t {
-  Tail, Point, Elementwise, Reduce, Permute, Expand, Pad, Shrink, First, Gather, Scatter,
+  Tail,
+  Point,
+  Elementwise,
+  Reduce,
+  Permute,
+  Expand,
+  Pad,
+  Shrink,
+  First,
+  Gather,
+  Scatter,
 };
 enum class TypeRule : uint8_t { Given, Index, Same, Bool, Select, First };
 

@@ -41,8 +41,8 @@ int64_t count_elements(const Sizes& shape);
 Sizes row_major(const Sizes& shape);  // strides, of a shape that was counted
 
 Fresh allocate(DType dtype, Sizes shape);
-View view_of(const Value& value);            // shares the value's memory
-View repeated(Scalar value, Sizes shape);    // one element, everywhere in the shape
+View view_of(const Value& value);          // shares the value's memory
+View repeated(Scalar value, Sizes shape);  // one element, everywhere in the shape
 Value value_of(const View& view);
 int64_t integer(const View& scalar);
 

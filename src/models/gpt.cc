@@ -1,8 +1,8 @@
 // Causal self-attention, and a GPT-2-like decoder made of it.
-#include <anneal/functional.h>
-
 #include <cmath>
 #include <limits>
+
+#include <anneal/functional.h>
 
 #include "base/call_site.h"
 #include "models/program.h"
@@ -30,10 +30,12 @@ struct Layers {
     std::vector<Tensor> parts = chunk(linear(x, "qkv", width, 3 * width), 3, -1);
     for (Tensor& part : parts)  // [batch, heads, tokens, width / heads]
       part = part.reshape({batch, tokens, heads, width / heads}).permute({0, 2, 1, 3});
-    Tensor scores = matmul(parts[0], transpose(parts[1])) / std::sqrt(static_cast<double>(width / heads));
+    Tensor scores =
+        matmul(parts[0], transpose(parts[1])) / std::sqrt(static_cast<double>(width / heads));
     Tensor visible = tril(ones({tokens, tokens}, DType::Bool));
     scores = where(visible, scores, -std::numeric_limits<double>::infinity());
-    Tensor mixed = matmul(softmax(scores), parts[2]).permute({0, 2, 1, 3}).reshape({batch, tokens, width});
+    Tensor mixed =
+        matmul(softmax(scores), parts[2]).permute({0, 2, 1, 3}).reshape({batch, tokens, width});
     return linear(mixed, "out", width, width);
   }
 

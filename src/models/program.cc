@@ -1,8 +1,8 @@
 #include "models/program.h"
 
-#include <anneal/grad.h>
-
 #include <algorithm>
+
+#include <anneal/grad.h>
 
 #include "base/call_site.h"
 #include "optim/adamw.h"
@@ -10,7 +10,8 @@
 namespace anneal::models {
 
 Tensor ParameterList::operator()(std::string_view name, const Sizes& sizes) {
-  std::string path = current_layer().empty() ? std::string(name) : current_layer() + "." + std::string(name);
+  std::string path =
+      current_layer().empty() ? std::string(name) : current_layer() + "." + std::string(name);
   return tensors_.emplace_back(input(path, sizes));
 }
 

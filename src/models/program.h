@@ -2,10 +2,10 @@
 // Parameters are named inputs without memory: a program is structure.
 #pragma once
 
-#include <anneal/tensor.h>
-
 #include <string_view>
 #include <vector>
+
+#include <anneal/tensor.h>
 
 namespace anneal::models {
 

@@ -13,8 +13,8 @@ Tensor state(const std::string& name, const Sizes& sizes, DType dtype, bool memo
 
 }  // namespace
 
-std::vector<Tensor> adamw(const std::vector<Tensor>& parameters, const std::vector<Tensor>& gradients,
-                          const AdamWOptions& o) {
+std::vector<Tensor> adamw(const std::vector<Tensor>& parameters,
+                          const std::vector<Tensor>& gradients, const AdamWOptions& o) {
   LayerScope layer("adamw");
   bool memory = !parameters.empty() && current_graph().stored(parameters[0].node()) != nullptr;
   Tensor step = state("adamw.step", {}, DType::F32, memory);

@@ -2,9 +2,9 @@
 // join the graph of the gradients.
 #pragma once
 
-#include <anneal/tensor.h>
-
 #include <vector>
+
+#include <anneal/tensor.h>
 
 namespace anneal::optim {
 
@@ -15,7 +15,7 @@ struct AdamWOptions {
 // One assignment a buffer: the step count, then parameter, first and second moment of each.
 // Buffers of the optimizer are named after the parameter, "w1.adamw.m", and start at zero; beside
 // parameters that are inputs without memory (a program that is only looked at) they are inputs too.
-std::vector<Tensor> adamw(const std::vector<Tensor>& parameters, const std::vector<Tensor>& gradients,
-                          const AdamWOptions& options = {});
+std::vector<Tensor> adamw(const std::vector<Tensor>& parameters,
+                          const std::vector<Tensor>& gradients, const AdamWOptions& options = {});
 
 }  // namespace anneal::optim

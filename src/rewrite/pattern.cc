@@ -42,7 +42,8 @@ std::vector<Pattern> Pattern::orders() const {
   // ... and, if every op it can match commutes, each of them swapped.
   bool commutes = sources_.size() == 2;
   for (int i = 0; i < kOpCount; ++i)
-    if (ops_.contains(static_cast<Op>(i))) commutes = commutes && info(static_cast<Op>(i)).commutative;
+    if (ops_.contains(static_cast<Op>(i)))
+      commutes = commutes && info(static_cast<Op>(i)).commutative;
   std::vector<Pattern> result;
   for (std::vector<Pattern>& sources : combinations) {
     Pattern straight = *this;

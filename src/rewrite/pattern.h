@@ -45,8 +45,8 @@ class Pattern {
   Pattern(int number) : Pattern(static_cast<double>(number)) {}  // NOLINT
   Pattern(OpSet ops, std::vector<Pattern> sources);
 
-  Pattern as(Capture capture) const;       // names this part
-  Pattern when(Predicate predicate) const; // and it must satisfy this
+  Pattern as(Capture capture) const;        // names this part
+  Pattern when(Predicate predicate) const;  // and it must satisfy this
 
   // The ops a match can have; every op when the pattern is a bare capture.
   const OpSet& ops() const { return ops_; }

@@ -1,9 +1,9 @@
 #include "rewrite/rewriter.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+
+#include <fmt/format.h>
 
 #include "base/call_site.h"
 #include "ir/build.h"
@@ -32,7 +32,8 @@ constexpr int kMaxFirings = 10000;
 
 }  // namespace
 
-void RewriteLog::record(std::string_view set, std::string_view rule, NodeRef before, NodeRef after) {
+void RewriteLog::record(std::string_view set, std::string_view rule, NodeRef before,
+                        NodeRef after) {
   auto hit = std::find_if(hits_.begin(), hits_.end(),
                           [&](const Hit& h) { return h.set == set && h.rule == rule; });
   if (hit == hits_.end()) hit = hits_.insert(hits_.end(), {set, rule});

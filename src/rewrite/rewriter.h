@@ -1,5 +1,6 @@
-// Applies rule sets to graphs until nothing changes. Iterative and memoising: each node is rewritten
-// once, a 100,000-deep chain is no problem, and an unchanged graph comes back as the same handles.
+// Applies rule sets to graphs until nothing changes. Iterative and memoising: each node is
+// rewritten once, a 100,000-deep chain is no problem, and an unchanged graph comes back as the same
+// handles.
 #pragma once
 
 #include <memory>
@@ -33,7 +34,7 @@ class RewriteLog {
   void record(std::string_view set, std::string_view rule, NodeRef before, NodeRef after);
   void add(const RewriteLog& other);
 
-  const std::vector<Hit>& hits() const { return hits_; }      // in the order of the first hit
+  const std::vector<Hit>& hits() const { return hits_; }        // in the order of the first hit
   const std::vector<Event>& events() const { return events_; }  // the first `keep_events`
 
  private:

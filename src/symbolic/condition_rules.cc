@@ -171,7 +171,7 @@ const RuleSet& index_condition_rules() {
       op(Op::Xor, any_of({Op::And, Op::Or}).as(x), 1).when(is_safe_condition);
   // clang-format off
   static const RuleSet rules{"index-conditions", {
-      {"fold-by-bounds",       any, fold_by_bounds},           // x == y & false -> false
+      {"fold-by-bounds",       any, fold_by_bounds},                // x == y & false -> false
       {"normal-xor",           exclusive, normal_xor},              // x == y ^ false -> x == y
       {"opposite",             no, take_opposite},                  // not (x < 5) -> 4 < x
       {"opposite-of-junction", no_junction, opposite_of_junction},  // de Morgan

@@ -258,9 +258,9 @@ const RuleSet& index_sum_rules() {
       {"recombine-quotient",  sum, recombine_quotient},             // x//c*c + x%c -> x
       {"recombine-digits",    sum, recombine_digits},               // (x//c%d)*c + x%c -> x%(c*d)
       {"remainder-of-sum",    sum, remainder_of_sum},               // x - x//c*c -> x%c
-      {"normal-extremum",     extremum, normal_extremum},           // max(x, max(y, x)) -> max(x, y)
+      {"normal-extremum",     extremum, normal_extremum},           // max(x, max(y, x))
       {"drop-dominated",      extremum, drop_dominated},            // max(x, x + 1) -> x + 1
-      {"common-terms",        extremum, common_terms_of_extremum},  // max(x + z, y + z) -> max(x, y) + z
+      {"common-terms",        extremum, common_terms_of_extremum},  // max(x + z, y + z)
       {"choose-known",        choice, choose_known},
       {"choose-equal",        where(x, y, y), [](const Match& m) { return m[y]; }},
       {"choose-by-negation",  where(op(Op::Xor, x, 1), y, z), choose_by_negation},

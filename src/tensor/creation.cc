@@ -1,10 +1,10 @@
 // Tensors from nothing, from numbers and from memory.
-#include <anneal/tensor.h>
+#include <cmath>
+#include <cstring>
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <cstring>
+#include <anneal/tensor.h>
 
 #include "symbolic/bounds.h"
 #include "tensor/lift.h"
@@ -16,7 +16,8 @@ std::vector<NodeRef> checked_dims(const Sizes& sizes) {
   std::vector<NodeRef> dims = nodes_of(sizes);
   for (NodeRef dim : dims)
     if (bounds(dim).min < 0)
-      fail(fmt::format("a size of {} is negative{}", text_of(dims), is_static(dim) ? "" : " for some bindings"),
+      fail(fmt::format("a size of {} is negative{}", text_of(dims),
+                       is_static(dim) ? "" : " for some bindings"),
            "sizes start at 0");
   check_sizes(dims);
   return dims;
@@ -68,7 +69,8 @@ Tensor arange(double start, double stop, double step, DType dtype, Location wher
   CallScope call("arange", where);
   double count = std::ceil((stop - start) / step);
   if (step == 0 || !std::isfinite(count))
-    fail(fmt::format("cannot go from {} to {} by {}", start, stop, step), "give a step that is not 0");
+    fail(fmt::format("cannot go from {} to {} by {}", start, stop, step),
+         "give a step that is not 0");
   if (count > 1e15) fail(fmt::format("{} elements are too many", count), "take a larger step");
   // Computed in f64 and rounded once, so that neither large steps nor narrow dtypes drift.
   Tensor position = arange(Dim(static_cast<int64_t>(std::max(count, 0.0))), DType::F64, where);
@@ -111,7 +113,8 @@ Tensor parameter(std::string_view name, const Operand& initial) {
   return wrap(buffer);
 }
 
-Tensor from_bytes(std::span<const std::byte> bytes, const Sizes& sizes, DType dtype, Location where) {
+Tensor from_bytes(std::span<const std::byte> bytes, const Sizes& sizes, DType dtype,
+                  Location where) {
   CallScope call("from_data", where);
   check_storable(dtype);
   std::vector<NodeRef> dims = checked_dims(sizes);

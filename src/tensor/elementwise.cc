@@ -1,10 +1,10 @@
 // Elementwise functions. Each is a primitive op after broadcasting and promotion, or a formula over
 // such; the formula is the definition.
-#include <fmt/format.h>
-
 #include <cmath>
 #include <limits>
 #include <numbers>
+
+#include <fmt/format.h>
 
 #include <anneal/grad.h>
 #include <anneal/tensor.h>
@@ -43,7 +43,8 @@ Tensor shift(const char* name, Op op, const Operand& a, const Operand& b) {
   CallScope call(name, a.where());
   auto [left, right] = meet(a, b);
   if (is_float(left->dtype))
-    fail(fmt::format("{} cannot be shifted", anneal::name(left->dtype)), "cast to an integer first");
+    fail(fmt::format("{} cannot be shifted", anneal::name(left->dtype)),
+         "cast to an integer first");
   return wrap(make(op, {left, right}));
 }
 
@@ -112,10 +113,14 @@ Tensor operator!(const Operand& a) {
   return wrap(make_cast(node_of(a), DType::Bool)) ^ true;
 }
 Tensor operator<<(const Operand& a, const Operand& b) { return shift("shift_left", Op::Shl, a, b); }
-Tensor operator>>(const Operand& a, const Operand& b) { return shift("shift_right", Op::Shr, a, b); }
+Tensor operator>>(const Operand& a, const Operand& b) {
+  return shift("shift_right", Op::Shr, a, b);
+}
 
 Tensor operator<(const Operand& a, const Operand& b) { return comparison("less", Op::Lt, a, b); }
-Tensor operator<=(const Operand& a, const Operand& b) { return comparison("less_equal", Op::Le, a, b); }
+Tensor operator<=(const Operand& a, const Operand& b) {
+  return comparison("less_equal", Op::Le, a, b);
+}
 Tensor operator>(const Operand& a, const Operand& b) { return comparison("greater", Op::Lt, b, a); }
 Tensor operator>=(const Operand& a, const Operand& b) {
   return comparison("greater_equal", Op::Le, b, a);
@@ -154,11 +159,14 @@ Tensor where(const Operand& condition, const Operand& a, const Operand& b) {
 // NaN stays NaN, and the bounds themselves count as inside.
 Tensor clamp(const Operand& x, double low, double high) {
   CallScope call("clamp", x.where());
-  if (!(low <= high)) fail(fmt::format("the bounds are {} and {}", low, high), "the lower bound comes first");
+  if (!(low <= high))
+    fail(fmt::format("the bounds are {} and {}", low, high), "the lower bound comes first");
   Tensor value = wrap(as_number(node_of(x)));
   if (is_float(value.dtype())) return where(value < low, low, where(value > high, high, value));
-  Scalar least = Scalar::of(value.dtype(), std::ceil(low)), most = Scalar::of(value.dtype(), std::floor(high));
-  return where(value < least.as_int(), least.as_int(), where(value > most.as_int(), most.as_int(), value));
+  Scalar least = Scalar::of(value.dtype(), std::ceil(low)),
+         most = Scalar::of(value.dtype(), std::floor(high));
+  return where(value < least.as_int(), least.as_int(),
+               where(value > most.as_int(), most.as_int(), value));
 }
 
 Tensor abs(const Operand& x) {

@@ -1,8 +1,8 @@
 #include "tensor/lift.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "base/checked.h"
 #include "ir/infer.h"
@@ -20,8 +20,7 @@ bool same_dims(std::span<const NodeRef> a, std::span<const NodeRef> b) {
 }
 
 void check_thread(const detail::Root& root, const char* what) {
-  if (!root.node())
-    fail(fmt::format("the {} is empty", what), "assign a value to it first");
+  if (!root.node()) fail(fmt::format("the {} is empty", what), "assign a value to it first");
   if (root.graph() != &current_graph())
     fail(fmt::format("the {} was made on another thread", what),
          "read it there with to_vector() and make it here with from_data()");
@@ -107,10 +106,11 @@ std::vector<NodeRef> broadcast_dims(std::span<const NodeRef> nodes) {
       if (is_one(common))
         common = size;
       else if (!prove_equal(size, common))
-        fail(fmt::format("shapes do not broadcast: {} and {} (axis {}: {} and {})",
-                         shape_text(nodes[0]), shape_text(nodes.back()), offset + axis,
-                         to_text(common), to_text(size)),
-             "sizes must be equal or 1, compared from the last axis; reshape or expand one of them");
+        fail(
+            fmt::format("shapes do not broadcast: {} and {} (axis {}: {} and {})",
+                        shape_text(nodes[0]), shape_text(nodes.back()), offset + axis,
+                        to_text(common), to_text(size)),
+            "sizes must be equal or 1, compared from the last axis; reshape or expand one of them");
     }
   }
   check_sizes(dims);
@@ -138,8 +138,12 @@ std::array<NodeRef, 2> meet(const Operand& a, const Operand& b, bool arithmetic)
   return {broadcast_to(nodes[0], dims), broadcast_to(nodes[1], dims)};
 }
 
-NodeRef as_float(NodeRef node) { return is_float(node->dtype) ? node : make_cast(node, DType::F32); }
-NodeRef as_number(NodeRef node) { return is_bool(node->dtype) ? make_cast(node, DType::I32) : node; }
+NodeRef as_float(NodeRef node) {
+  return is_float(node->dtype) ? node : make_cast(node, DType::F32);
+}
+NodeRef as_number(NodeRef node) {
+  return is_bool(node->dtype) ? make_cast(node, DType::I32) : node;
+}
 
 size_t checked_axis(int64_t axis, size_t rank) {
   int64_t signed_rank = static_cast<int64_t>(rank);
@@ -159,7 +163,8 @@ std::vector<int64_t> checked_axes(const Axes& axes, size_t rank) {
   for (int64_t axis : axes.list()) result.push_back(static_cast<int64_t>(checked_axis(axis, rank)));
   std::sort(result.begin(), result.end());
   auto twice = std::adjacent_find(result.begin(), result.end());
-  if (twice != result.end()) fail(fmt::format("axis {} is named twice", *twice), "name each axis once");
+  if (twice != result.end())
+    fail(fmt::format("axis {} is named twice", *twice), "name each axis once");
   return result;
 }
 
@@ -212,6 +217,8 @@ NodeRef unbroadcast(NodeRef node, std::span<const NodeRef> dims) {
   return reshape_node(reduce_node(Op::ReduceSum, node, repeated), dims);
 }
 
-std::string text_of(std::span<const NodeRef> dims) { return to_text(*current_graph().intern_shape(dims)); }
+std::string text_of(std::span<const NodeRef> dims) {
+  return to_text(*current_graph().intern_shape(dims));
+}
 
 }  // namespace anneal

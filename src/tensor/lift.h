@@ -2,11 +2,11 @@
 // broadcasting, the promotion order of dtypes.def), axes are checked, results are wrapped.
 #pragma once
 
-#include <anneal/tensor.h>
-
 #include <array>
 #include <span>
 #include <vector>
+
+#include <anneal/tensor.h>
 
 #include "base/call_site.h"
 #include "ir/build.h"

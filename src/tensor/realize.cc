@@ -1,10 +1,10 @@
 // From lazy tensors to values. Programs run on the interpreter; results are kept as buffers.
-#include <anneal/tensor.h>
+#include <unordered_map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <unordered_map>
+#include <anneal/tensor.h>
 
 #include "ir/interpreter.h"
 #include "tensor/lift.h"

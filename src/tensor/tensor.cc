@@ -1,7 +1,7 @@
 // What a Tensor knows of itself.
-#include <anneal/tensor.h>
-
 #include <fmt/format.h>
+
+#include <anneal/tensor.h>
 
 #include "tensor/lift.h"
 
@@ -33,6 +33,8 @@ std::string Tensor::name() const {
   return node->op == Op::Buffer ? std::string(node->arg.symbol->text()) : "";
 }
 
-Tensor Tensor::cast(DType dtype, Location where) const { return anneal::cast(Operand(*this, where), dtype); }
+Tensor Tensor::cast(DType dtype, Location where) const {
+  return anneal::cast(Operand(*this, where), dtype);
+}
 
 }  // namespace anneal

@@ -1,12 +1,12 @@
-// The shape of a derivative rule, shared by the reverse and the forward table. A rule is one line of
-// mathematics over the names below; its text is kept, so that `anneal explain` prints what runs.
+// The shape of a derivative rule, shared by the reverse and the forward table. A rule is one line
+// of mathematics over the names below; its text is kept, so that `anneal explain` prints what runs.
 #pragma once
-
-#include <anneal/tensor.h>
 
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include <anneal/tensor.h>
 
 #include "ir/node.h"
 
@@ -14,11 +14,11 @@ namespace anneal {
 
 // What a rule may name.
 struct RuleContext {
-  NodeRef node;        // the operation
-  Tensor a, b, c;      // its tensor sources
-  Tensor y;            // its result
-  Tensor g;            // reverse: the gradient of y
-  Tensor da, db, dc;   // forward: the tangents of the sources
+  NodeRef node;       // the operation
+  Tensor a, b, c;     // its tensor sources
+  Tensor y;           // its result
+  Tensor g;           // reverse: the gradient of y
+  Tensor da, db, dc;  // forward: the tangents of the sources
 };
 
 // One tensor a source; an empty one where nothing flows.
@@ -36,12 +36,12 @@ const DerivativeRule* gradient_rule(Op op);  // null: there is none
 const DerivativeRule* forward_rule(Op op);
 
 // For the tables. `Rule(Exp, g * y)` is a row.
-#define ANNEAL_DERIVATIVE_RULE(Name, ...)                                                         \
-  {Op::Name, #__VA_ARGS__, [](const RuleContext& r) -> Parts {                                    \
-     [[maybe_unused]] const Tensor &a = r.a, &b = r.b, &c = r.c, &y = r.y, &g = r.g;              \
-     [[maybe_unused]] const Tensor &da = r.da, &db = r.db, &dc = r.dc;                            \
-     [[maybe_unused]] const NodeRef node = r.node;                                                \
-     return {__VA_ARGS__};                                                                        \
+#define ANNEAL_DERIVATIVE_RULE(Name, ...)                                            \
+  {Op::Name, #__VA_ARGS__, [](const RuleContext& r) -> Parts {                       \
+     [[maybe_unused]] const Tensor &a = r.a, &b = r.b, &c = r.c, &y = r.y, &g = r.g; \
+     [[maybe_unused]] const Tensor &da = r.da, &db = r.db, &dc = r.dc;               \
+     [[maybe_unused]] const NodeRef node = r.node;                                   \
+     return {__VA_ARGS__};                                                           \
    }}
 
 }  // namespace anneal

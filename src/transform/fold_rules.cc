@@ -71,7 +71,8 @@ const RuleSet kFoldRules{
     "fold",
     {
         {"elementwise", any_of(elementwise_ops()), fold_elementwise},
-        {"movement", any_of({Op::Reshape, Op::Permute, Op::Expand, Op::Shrink, Op::Flip}, c), fold_movement},
+        {"movement", any_of({Op::Reshape, Op::Permute, Op::Expand, Op::Shrink, Op::Flip}, c),
+         fold_movement},
         {"pad-zero", op(Op::Pad, 0), [](const Match& m) { return make_const_like(m.root(), 0); }},
         {"sum", op(Op::ReduceSum, c), fold_sum},
         {"extreme", any_of({Op::ReduceMax, Op::ReduceMin}, c), fold_extreme},

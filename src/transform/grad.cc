@@ -1,7 +1,7 @@
 // Reverse mode: walks the graph from the loss to the inputs and adds up what the rules say.
-#include <anneal/grad.h>
-
 #include <fmt/format.h>
+
+#include <anneal/grad.h>
 
 #include "ir/node_map.h"
 #include "tensor/lift.h"
@@ -142,7 +142,8 @@ Tensor custom_gradient(const Operand& value, const std::vector<Tensor>& inputs, 
   std::vector<NodeRef> sources{node_of(value)};
   for (const Tensor& input : inputs) sources.push_back(node_of(input));
   Graph& graph = current_graph();
-  NodeRef node = make(Op::CustomGrad, sources, Arg(graph.intern_symbol("custom", new_buffer_slot(), 0)));
+  NodeRef node =
+      make(Op::CustomGrad, sources, Arg(graph.intern_symbol("custom", new_buffer_slot(), 0)));
   graph.attach(node, std::make_shared<const Backward>(std::move(backward)));
   return wrap(node);
 }

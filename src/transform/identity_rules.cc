@@ -31,7 +31,8 @@ bool holds_all(DType to, DType from) {
     return is_unsigned(from) ? max_value(to) >= max_value(from)
                              : is_signed(to) && byte_size(to) >= byte_size(from);
   if (is_float(from) && is_float(to)) return from != to && promote(from, to) == to;
-  if (is_int(from) && is_float(to)) return byte_size(from) * 2 <= byte_size(to) && byte_size(to) >= 4;
+  if (is_int(from) && is_float(to))
+    return byte_size(from) * 2 <= byte_size(to) && byte_size(to) >= 4;
   return false;
 }
 
@@ -44,50 +45,65 @@ const RuleSet kIdentityRules{
     {
         // Sums and products
         {"mul-one", (x * 1).when(is_tensor), [](const Match& m) { return m[x]; }},
-        {"mul-minus-one", (x * -1).when(is_tensor), [](const Match& m) { return make(Op::Neg, {m[x]}); }},
-        {"int-mul-zero", (x * 0).when(is_integer), [](const Match& m) { return make_const_like(m[x], 0); }},
+        {"mul-minus-one", (x * -1).when(is_tensor),
+         [](const Match& m) { return make(Op::Neg, {m[x]}); }},
+        {"int-mul-zero", (x * 0).when(is_integer),
+         [](const Match& m) { return make_const_like(m[x], 0); }},
         {"int-add-zero", (x + 0).when(is_integer), [](const Match& m) { return m[x]; }},
         {"add-minus-zero", (x + -0.0).when(is_real), [](const Match& m) { return m[x]; }},
         {"int-add-constants", ((x + c) + d).when(is_integer),
          [](const Match& m) { return make(Op::Add, {m[x], make(Op::Add, {m[c], m[d]})}); }},
         {"int-mul-constants", ((x * c) * d).when(is_integer),
          [](const Match& m) { return make(Op::Mul, {m[x], make(Op::Mul, {m[c], m[d]})}); }},
-        {"int-cancel", (x + op(Op::Neg, x)).when(is_integer), [](const Match& m) { return make_const_like(m[x], 0); }},
+        {"int-cancel", (x + op(Op::Neg, x)).when(is_integer),
+         [](const Match& m) { return make_const_like(m[x], 0); }},
         {"div-one", x / 1, [](const Match& m) { return m[x]; }},
         {"floor-div-one", floor_div(x, 1).when(is_integer), [](const Match& m) { return m[x]; }},
-        {"mod-one", mod(x, 1).when(is_integer), [](const Match& m) { return make_const_like(m[x], 0); }},
+        {"mod-one", mod(x, 1).when(is_integer),
+         [](const Match& m) { return make_const_like(m[x], 0); }},
         {"neg-neg", op(Op::Neg, op(Op::Neg, x)), [](const Match& m) { return m[x]; }},
-        {"neg-product", op(Op::Neg, x) * op(Op::Neg, y), [](const Match& m) { return make(Op::Mul, {m[x], m[y]}); }},
+        {"neg-product", op(Op::Neg, x) * op(Op::Neg, y),
+         [](const Match& m) { return make(Op::Mul, {m[x], m[y]}); }},
         {"pow-one", op(Op::Pow, x, 1), [](const Match& m) { return m[x]; }},
         {"pow-zero", op(Op::Pow, x, 0), [](const Match& m) { return make_const_like(m[x], 1); }},
 
         // Signs, roundings and extremes
         {"abs-abs", op(Op::Abs, op(Op::Abs, x).as(y)), [](const Match& m) { return m[y]; }},
-        {"abs-neg", op(Op::Abs, op(Op::Neg, x)).when(is_negatable), [](const Match& m) { return make(Op::Abs, {m[x]}); }},
-        {"round-rounded", any_of(kRoundings, any_of(kRoundings, x).as(y)), [](const Match& m) { return m[y]; }},
-        {"extreme-of-same", any_of({Op::Max, Op::Min}, x, x).when(is_tensor), [](const Match& m) { return m[x]; }},
+        {"abs-neg", op(Op::Abs, op(Op::Neg, x)).when(is_negatable),
+         [](const Match& m) { return make(Op::Abs, {m[x]}); }},
+        {"round-rounded", any_of(kRoundings, any_of(kRoundings, x).as(y)),
+         [](const Match& m) { return m[y]; }},
+        {"extreme-of-same", any_of({Op::Max, Op::Min}, x, x).when(is_tensor),
+         [](const Match& m) { return m[x]; }},
 
         // Bits and logic
-        {"and-same", x & x, [](const Match& m) { return m[x]; }},
+        {"and-same", x& x, [](const Match& m) { return m[x]; }},
         {"or-same", x | x, [](const Match& m) { return m[x]; }},
         {"xor-same", x ^ x, [](const Match& m) { return make_const_like(m[x], 0); }},
         {"and-zero", x & 0, [](const Match& m) { return make_const_like(m[x], 0); }},
         {"or-zero", x | 0, [](const Match& m) { return m[x]; }},
         {"xor-zero", x ^ 0, [](const Match& m) { return m[x]; }},
-        {"and-ones", x & Pattern(c).when(is_all_ones), [](const Match& m) { return m[x]; }},
-        {"or-ones", x | Pattern(c).when(is_all_ones), [](const Match& m) { return all_ones(m[x]); }},
+        {"and-ones", x& Pattern(c).when(is_all_ones), [](const Match& m) { return m[x]; }},
+        {"or-ones", x | Pattern(c).when(is_all_ones),
+         [](const Match& m) { return all_ones(m[x]); }},
         {"not-not", (x ^ Pattern(c).when(is_all_ones)) ^ c, [](const Match& m) { return m[x]; }},
         {"shift-zero", any_of({Op::Shl, Op::Shr}, x, 0), [](const Match& m) { return m[x]; }},
 
         // Comparisons and choices
-        {"less-than-self", (Pattern(x).when(is_discrete) < x), [](const Match& m) { return make_const_like(m.root(), 0); }},
-        {"equal-to-self", op(Op::Eq, Pattern(x).when(is_discrete), x), [](const Match& m) { return make_const_like(m.root(), 1); }},
-        {"equal-to-true", op(Op::Eq, Pattern(x).when(is_boolean), 1), [](const Match& m) { return m[x]; }},
+        {"less-than-self", (Pattern(x).when(is_discrete) < x),
+         [](const Match& m) { return make_const_like(m.root(), 0); }},
+        {"equal-to-self", op(Op::Eq, Pattern(x).when(is_discrete), x),
+         [](const Match& m) { return make_const_like(m.root(), 1); }},
+        {"equal-to-true", op(Op::Eq, Pattern(x).when(is_boolean), 1),
+         [](const Match& m) { return m[x]; }},
         {"where-true", op(Op::Where, 1, x, y).when(is_tensor), [](const Match& m) { return m[x]; }},
-        {"where-false", op(Op::Where, 0, x, y).when(is_tensor), [](const Match& m) { return m[y]; }},
+        {"where-false", op(Op::Where, 0, x, y).when(is_tensor),
+         [](const Match& m) { return m[y]; }},
         {"where-same", op(Op::Where, z, x, x).when(is_tensor), [](const Match& m) { return m[x]; }},
-        {"where-not", op(Op::Where, z ^ 1, x, y).when(is_tensor), [](const Match& m) { return make(Op::Where, {m[z], m[y], m[x]}); }},
-        {"where-nested", op(Op::Where, z, op(Op::Where, z, x, w), y).when(is_tensor), [](const Match& m) { return make(Op::Where, {m[z], m[x], m[y]}); }},
+        {"where-not", op(Op::Where, z ^ 1, x, y).when(is_tensor),
+         [](const Match& m) { return make(Op::Where, {m[z], m[y], m[x]}); }},
+        {"where-nested", op(Op::Where, z, op(Op::Where, z, x, w), y).when(is_tensor),
+         [](const Match& m) { return make(Op::Where, {m[z], m[x], m[y]}); }},
 
         // Conversions
         {"cast-back", op(Op::Cast, op(Op::Cast, x)).as(y),
@@ -105,9 +121,13 @@ const RuleSet kIdentityRules{
 const RuleSet kOrderRules{
     "order",
     {
-        {"constant-last", any_of({Op::Add, Op::Mul, Op::And, Op::Or, Op::Xor, Op::Eq}, c, x).when(is_tensor),
-         [](const Match& m) { return m[x]->is_const() ? unchanged : make(m.root()->op, {m[x], m[c]}); }},
-        {"by-key", any_of({Op::Add, Op::Mul, Op::And, Op::Or, Op::Xor, Op::Eq}, x, y).when(is_tensor),
+        {"constant-last",
+         any_of({Op::Add, Op::Mul, Op::And, Op::Or, Op::Xor, Op::Eq}, c, x).when(is_tensor),
+         [](const Match& m) {
+           return m[x]->is_const() ? unchanged : make(m.root()->op, {m[x], m[c]});
+         }},
+        {"by-key",
+         any_of({Op::Add, Op::Mul, Op::And, Op::Or, Op::Xor, Op::Eq}, x, y).when(is_tensor),
          [](const Match& m) {
            bool swap = m[y]->key < m[x]->key && !m[x]->is_const() && !m[y]->is_const();
            return swap ? make(m.root()->op, {m[y], m[x]}) : unchanged;

@@ -1,7 +1,7 @@
 // Forward mode: carries tangents from the inputs to the outputs, in the order values are computed.
-#include <anneal/grad.h>
-
 #include <fmt/format.h>
+
+#include <anneal/grad.h>
 
 #include "ir/node_map.h"
 #include "tensor/lift.h"
@@ -54,8 +54,10 @@ std::vector<Tensor> jvp(const std::vector<Tensor>& outputs, const std::vector<Te
   NodeMap<NodeRef> tangent;
   for (size_t i = 0; i < inputs.size(); ++i) {
     NodeRef input = node_of(inputs[i]), direction = node_of(tangents[i]);
-    if (input->shape != direction->shape || input->dtype != direction->dtype || !is_float(input->dtype))
-      fail(fmt::format("input {} is {}, its tangent is {}", i, type_text(input), type_text(direction)),
+    if (input->shape != direction->shape || input->dtype != direction->dtype ||
+        !is_float(input->dtype))
+      fail(fmt::format("input {} is {}, its tangent is {}", i, type_text(input),
+                       type_text(direction)),
            "a tangent has the shape and the float dtype of its input");
     tangent[input] = direction;
   }

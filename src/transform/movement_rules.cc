@@ -106,9 +106,11 @@ const RuleSet kMovementRules{
     "movement",
     {
         {"reshape-to-same", op(Op::Reshape, x), same_shape},
-        {"reshape-reshape", op(Op::Reshape, op(Op::Reshape, x)), [](const Match& m) { return make_tail(Op::Reshape, m[x], m.root()->tail()); }},
+        {"reshape-reshape", op(Op::Reshape, op(Op::Reshape, x)),
+         [](const Match& m) { return make_tail(Op::Reshape, m[x], m.root()->tail()); }},
         {"expand-to-same", op(Op::Expand, x), same_shape},
-        {"expand-expand", op(Op::Expand, op(Op::Expand, x)), [](const Match& m) { return make_tail(Op::Expand, m[x], m.root()->tail()); }},
+        {"expand-expand", op(Op::Expand, op(Op::Expand, x)),
+         [](const Match& m) { return make_tail(Op::Expand, m[x], m.root()->tail()); }},
         {"permute-nothing", op(Op::Permute, x), identity_permute},
         {"permute-permute", op(Op::Permute, op(Op::Permute, x).as(y)), merge_permutes},
         {"flip-flip", op(Op::Flip, op(Op::Flip, x).as(y)), merge_flips},

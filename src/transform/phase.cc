@@ -13,7 +13,8 @@ NodeMap<Phase> phases(std::span<const NodeRef> forward, std::span<const NodeRef>
                       std::span<const NodeRef> update) {
   NodeMap<Phase> result;
   auto claim = [&](std::span<const NodeRef> roots, Phase phase) {
-    for (NodeRef node : topological_order(roots)) result.insert(node, phase);  // the first one stays
+    for (NodeRef node : topological_order(roots))
+      result.insert(node, phase);  // the first one stays
   };
   claim(forward, Phase::Forward);
   claim(backward, Phase::Backward);

@@ -80,8 +80,8 @@ Tensor extreme_share(const Tensor& x, const Tensor& y, NodeRef reduce) {
   return attained / repeat_like(same_reduction(attained, reduce), x);
 }
 
-// With the reduced axes last and flat, element i of the square's row j is x_i, but 1 on the diagonal:
-// the product of a row leaves out exactly one factor.
+// With the reduced axes last and flat, element i of the square's row j is x_i, but 1 on the
+// diagonal: the product of a row leaves out exactly one factor.
 Tensor product_of_others(const Tensor& x, NodeRef reduce) {
   std::vector<int64_t> order;
   std::span<const int64_t> axes = reduce->axes();
@@ -94,7 +94,8 @@ Tensor product_of_others(const Tensor& x, NodeRef reduce) {
   Dim count = 1;
   for (size_t axis = kept; axis < rank; ++axis) count = count * moved_shape[axis];
 
-  Sizes row(moved_shape.begin(), moved_shape.begin() + static_cast<std::ptrdiff_t>(kept)), square = row;
+  Sizes row(moved_shape.begin(), moved_shape.begin() + static_cast<std::ptrdiff_t>(kept)),
+      square = row;
   row.insert(row.end(), {Dim(1), count});
   square.insert(square.end(), {count, count});
   Tensor factors = expand(reshape(moved, row), square);
@@ -125,8 +126,9 @@ Tensor is_last_writer(const Tensor& x, const Tensor& index, NodeRef node) {
 }
 
 Tensor winner_share(const Tensor& larger, const Tensor& a, const Tensor& b) {
-  return where(larger, wrap(make_const_like(node_of(a), 1)),
-               where(a == b, wrap(make_const_like(node_of(a), 0.5)), wrap(make_const_like(node_of(a), 0))));
+  return where(
+      larger, wrap(make_const_like(node_of(a), 1)),
+      where(a == b, wrap(make_const_like(node_of(a), 0.5)), wrap(make_const_like(node_of(a), 0))));
 }
 
 }  // namespace anneal

@@ -11,7 +11,8 @@ const RuleSet kStripRules{
     "strip",
     {
         {"stop-gradient", op(Op::StopGradient, x), [](const Match& m) { return m[x]; }},
-        {"custom-grad", any_of({Op::CustomGrad}), [](const Match& m) { return m.root()->source(0); }},
+        {"custom-grad", any_of({Op::CustomGrad}),
+         [](const Match& m) { return m.root()->source(0); }},
         {"contiguous-twice", op(Op::Contiguous, op(Op::Contiguous, x).as(y)),
          [](const Match& m) { return m[y]; }},
     }};

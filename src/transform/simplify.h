@@ -10,11 +10,11 @@
 namespace anneal {
 
 // The rule sets, in the order they are tried.
-extern const RuleSet kFoldRules;        // "fold"
-extern const RuleSet kIdentityRules;    // "identities"
-extern const RuleSet kMovementRules;    // "movement"
-extern const RuleSet kOrderRules;       // "order"
-extern const RuleSet kStripRules;       // "strip"
+extern const RuleSet kFoldRules;      // "fold"
+extern const RuleSet kIdentityRules;  // "identities"
+extern const RuleSet kMovementRules;  // "movement"
+extern const RuleSet kOrderRules;     // "order"
+extern const RuleSet kStripRules;     // "strip"
 
 // All of them and the index rules: what `anneal explain` lists.
 const std::vector<const RuleSet*>& program_rules();
