@@ -167,6 +167,32 @@ TEST_CASE("grad: ties share, flat places are zero") {
   CHECK(grad(prod(with_zero), {with_zero})[0].to_vector<double>() == std::vector<double>{0, 15, 0});
 }
 
+TEST_CASE("grad: tangents at ties") {
+  Tensor x = parameter("x", tensor({2.0, 2.0, 1.0})), two = full_like(x, 2);
+  Tensor dx = tensor({1.0, 10.0, 100.0});
+  CHECK(jvp({maximum(x, two)}, {x}, {dx})[0].to_vector<double>() == std::vector<double>{0.5, 5, 0});
+  CHECK(jvp({maximum(two, x)}, {x}, {dx})[0].to_vector<double>() == std::vector<double>{0.5, 5, 0});
+  CHECK(jvp({minimum(x, two)}, {x}, {dx})[0].to_vector<double>() ==
+        std::vector<double>{0.5, 5, 100});
+  CHECK(jvp({minimum(two, x)}, {x}, {dx})[0].to_vector<double>() ==
+        std::vector<double>{0.5, 5, 100});
+  CHECK(jvp({max(x)}, {x}, {dx})[0].item() == 5.5);
+  CHECK(grad(sum(maximum(two, x)), {x})[0].to_vector<double>() == std::vector<double>{0.5, 0.5, 0});
+  CHECK(grad(sum(minimum(x, two)), {x})[0].to_vector<double>() == std::vector<double>{0.5, 0.5, 1});
+  CHECK(grad(sum(minimum(two, x)), {x})[0].to_vector<double>() == std::vector<double>{0.5, 0.5, 1});
+}
+
+TEST_CASE("grad: a cast passes derivatives on in the other dtype") {
+  Tensor x = parameter("x", tensor({1.0f, 2.0f}));
+  Tensor y = cast(x, DType::F64) * 3.0;
+  Tensor gradient = grad(sum(y), {x})[0];
+  CHECK(gradient.dtype() == DType::F32);
+  CHECK(gradient.to_vector() == std::vector<float>{3, 3});
+  Tensor tangent = jvp({y}, {x}, {tensor({1.0f, -2.0f})})[0];
+  CHECK(tangent.dtype() == DType::F64);
+  CHECK(tangent.to_vector<double>() == std::vector<double>{3, -6});
+}
+
 TEST_CASE("grad: symbolic sizes") {
   Variable n("n", 1, 10);
   Tensor x = input("x", {n, 2}, DType::F64);

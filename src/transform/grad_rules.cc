@@ -17,30 +17,31 @@ namespace {
 constexpr double kLn2 = std::numbers::ln2;
 constexpr double kTwoOverSqrtPi = 2 * std::numbers::inv_sqrtpi;
 
+// clang-format off
 const DerivativeRule kGradientRules[] = {
     GRAD(Neg, -g),
-    GRAD(Abs, g* sign(a)),
+    GRAD(Abs, g * sign(a)),
     GRAD(Sqrt, g / (2 * y)),
-    GRAD(Exp, g* y),
-    GRAD(Exp2, g* y* kLn2),
+    GRAD(Exp, g * y),
+    GRAD(Exp2, g * y * kLn2),
     GRAD(Log, g / a),
     GRAD(Log2, g / (a * kLn2)),
-    GRAD(Sin, g* cos(a)),
-    GRAD(Cos, -g* sin(a)),
+    GRAD(Sin, g * cos(a)),
+    GRAD(Cos, -g * sin(a)),
     GRAD(Tanh, g * (1 - y * y)),
-    GRAD(Erf, g* kTwoOverSqrtPi* exp(-a* a)),
+    GRAD(Erf, g * kTwoOverSqrtPi * exp(-a * a)),
     GRAD(Floor, none()),
     GRAD(Ceil, none()),
     GRAD(Trunc, none()),
     GRAD(Round, none()),
 
     GRAD(Add, g, g),
-    GRAD(Mul, g* b, g* a),
-    GRAD(Div, g / b, -g* y / b),
-    GRAD(Max, g* winner_share(b < a, a, b), g* winner_share(a < b, a, b)),
-    GRAD(Min, g* winner_share(a < b, a, b), g* winner_share(b < a, a, b)),
-    GRAD(Pow, g* where(b == 0, 0, b* pow(a, b - 1)),
-         g* where(a > 0, y* log(where(a > 0, a, 1)), 0)),
+    GRAD(Mul, g * b, g * a),
+    GRAD(Div, g / b, -g * y / b),
+    GRAD(Max, g * winner_share(b < a, a, b), g * winner_share(a < b, a, b)),
+    GRAD(Min, g * winner_share(a < b, a, b), g * winner_share(b < a, a, b)),
+    GRAD(Pow, g * where(b == 0, 0, b * pow(a, b - 1)),
+              g * where(a > 0, y * log(where(a > 0, a, 1)), 0)),
     GRAD(Where, none(), where(a, g, 0), where(a, 0, g)),
     GRAD(Cast, float_part(g, a)),
 
@@ -59,12 +60,13 @@ const DerivativeRule kGradientRules[] = {
     GRAD(Gather, scatter_add_at(zeros_like(a), b, g, node), none()),
     GRAD(ScatterAdd, g, none(), gather_at(g, b, node)),
     GRAD(Scatter, where(is_written(a, b, node), 0, g), none(),
-         where(is_last_writer(a, b, node), gather_at(g, b, node), 0)),
+                  where(is_last_writer(a, b, node), gather_at(g, b, node), 0)),
 
     GRAD(Contiguous, g),
     GRAD(StopGradient, none()),
     GRAD(Assign, none(), g),
 };
+// clang-format on
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // Removes arithmetic that leaves every bit unchanged. Floats keep x + 0 (-0 becomes +0) and x * 0
 // (NaN stays NaN); integers wrap, so their rules hold at every value.
 #include "ir/build.h"
+#include "ir/float_formats.h"
 #include "ir/index.h"
 #include "transform/simplify.h"
 
@@ -10,7 +11,6 @@ namespace {
 using namespace captures;
 
 bool is_integer(NodeRef node) { return is_int(node->dtype); }
-bool is_real(NodeRef node) { return is_float(node->dtype); }
 bool is_boolean(NodeRef node) { return is_bool(node->dtype); }
 bool is_discrete(NodeRef node) { return is_int(node->dtype) || is_bool(node->dtype); }
 bool is_tensor(NodeRef node) { return node->dtype != DType::Index; }
@@ -28,12 +28,12 @@ bool is_all_ones(NodeRef node) {
 bool holds_all(DType to, DType from) {
   if (from == to || is_bool(from)) return true;
   if (is_int(from) && is_int(to))
-    return is_unsigned(from) ? max_value(to) >= max_value(from)
-                             : is_signed(to) && byte_size(to) >= byte_size(from);
-  if (is_float(from) && is_float(to)) return from != to && promote(from, to) == to;
-  if (is_int(from) && is_float(to))
-    return byte_size(from) * 2 <= byte_size(to) && byte_size(to) >= 4;
-  return false;
+    return min_value(to) <= min_value(from) && max_value(to) >= max_value(from);
+  if (is_float(from) && is_float(to)) return promote(from, to) == to;
+  // Of a signed integer the sign is no digit; the mantissa's first digit is not stored.
+  size_t digits = byte_size(from) * 8 - (is_signed(from) ? 1 : 0);
+  return is_int(from) && is_float(to) &&
+         digits <= static_cast<size_t>(format_of(to).mantissa_bits) + 1;
 }
 
 constexpr OpSet kRoundings{Op::Floor, Op::Ceil, Op::Trunc, Op::Round};
@@ -44,13 +44,13 @@ const RuleSet kIdentityRules{
     "identities",
     {
         // Sums and products
-        {"mul-one", (x * 1).when(is_tensor), [](const Match& m) { return m[x]; }},
+        {"mul-one", x * 1, [](const Match& m) { return m[x]; }},
         {"mul-minus-one", (x * -1).when(is_tensor),
          [](const Match& m) { return make(Op::Neg, {m[x]}); }},
         {"int-mul-zero", (x * 0).when(is_integer),
          [](const Match& m) { return make_const_like(m[x], 0); }},
         {"int-add-zero", (x + 0).when(is_integer), [](const Match& m) { return m[x]; }},
-        {"add-minus-zero", (x + -0.0).when(is_real), [](const Match& m) { return m[x]; }},
+        {"add-minus-zero", x + -0.0, [](const Match& m) { return m[x]; }},
         {"int-add-constants", ((x + c) + d).when(is_integer),
          [](const Match& m) { return make(Op::Add, {m[x], make(Op::Add, {m[c], m[d]})}); }},
         {"int-mul-constants", ((x * c) * d).when(is_integer),
@@ -58,9 +58,8 @@ const RuleSet kIdentityRules{
         {"int-cancel", (x + op(Op::Neg, x)).when(is_integer),
          [](const Match& m) { return make_const_like(m[x], 0); }},
         {"div-one", x / 1, [](const Match& m) { return m[x]; }},
-        {"floor-div-one", floor_div(x, 1).when(is_integer), [](const Match& m) { return m[x]; }},
-        {"mod-one", mod(x, 1).when(is_integer),
-         [](const Match& m) { return make_const_like(m[x], 0); }},
+        {"floor-div-one", floor_div(x, 1), [](const Match& m) { return m[x]; }},
+        {"mod-one", mod(x, 1), [](const Match& m) { return make_const_like(m[x], 0); }},
         {"neg-neg", op(Op::Neg, op(Op::Neg, x)), [](const Match& m) { return m[x]; }},
         {"neg-product", op(Op::Neg, x) * op(Op::Neg, y),
          [](const Match& m) { return make(Op::Mul, {m[x], m[y]}); }},
@@ -73,8 +72,7 @@ const RuleSet kIdentityRules{
          [](const Match& m) { return make(Op::Abs, {m[x]}); }},
         {"round-rounded", any_of(kRoundings, any_of(kRoundings, x).as(y)),
          [](const Match& m) { return m[y]; }},
-        {"extreme-of-same", any_of({Op::Max, Op::Min}, x, x).when(is_tensor),
-         [](const Match& m) { return m[x]; }},
+        {"extreme-of-same", any_of({Op::Max, Op::Min}, x, x), [](const Match& m) { return m[x]; }},
 
         // Bits and logic
         {"and-same", x& x, [](const Match& m) { return m[x]; }},
@@ -86,7 +84,7 @@ const RuleSet kIdentityRules{
         {"and-ones", x& Pattern(c).when(is_all_ones), [](const Match& m) { return m[x]; }},
         {"or-ones", x | Pattern(c).when(is_all_ones),
          [](const Match& m) { return all_ones(m[x]); }},
-        {"not-not", (x ^ Pattern(c).when(is_all_ones)) ^ c, [](const Match& m) { return m[x]; }},
+        {"xor-twice", (x ^ y) ^ y, [](const Match& m) { return m[x]; }},
         {"shift-zero", any_of({Op::Shl, Op::Shr}, x, 0), [](const Match& m) { return m[x]; }},
 
         // Comparisons and choices
@@ -96,13 +94,12 @@ const RuleSet kIdentityRules{
          [](const Match& m) { return make_const_like(m.root(), 1); }},
         {"equal-to-true", op(Op::Eq, Pattern(x).when(is_boolean), 1),
          [](const Match& m) { return m[x]; }},
-        {"where-true", op(Op::Where, 1, x, y).when(is_tensor), [](const Match& m) { return m[x]; }},
-        {"where-false", op(Op::Where, 0, x, y).when(is_tensor),
-         [](const Match& m) { return m[y]; }},
-        {"where-same", op(Op::Where, z, x, x).when(is_tensor), [](const Match& m) { return m[x]; }},
-        {"where-not", op(Op::Where, z ^ 1, x, y).when(is_tensor),
+        {"where-true", op(Op::Where, 1, x, y), [](const Match& m) { return m[x]; }},
+        {"where-false", op(Op::Where, 0, x, y), [](const Match& m) { return m[y]; }},
+        {"where-same", op(Op::Where, z, x, x), [](const Match& m) { return m[x]; }},
+        {"where-not", op(Op::Where, z ^ 1, x, y),
          [](const Match& m) { return make(Op::Where, {m[z], m[y], m[x]}); }},
-        {"where-nested", op(Op::Where, z, op(Op::Where, z, x, w), y).when(is_tensor),
+        {"where-nested", op(Op::Where, z, op(Op::Where, z, x, w), y),
          [](const Match& m) { return make(Op::Where, {m[z], m[x], m[y]}); }},
 
         // Conversions

@@ -17,37 +17,38 @@ namespace {
 constexpr double kLn2 = std::numbers::ln2;
 constexpr double kTwoOverSqrtPi = 2 * std::numbers::inv_sqrtpi;
 
+// clang-format off
 const DerivativeRule kForwardRules[] = {
     JVP(Neg, -da),
     JVP(Abs, sign(a) * da),
     JVP(Sqrt, da / (2 * y)),
-    JVP(Exp, y* da),
-    JVP(Exp2, kLn2* y* da),
+    JVP(Exp, y * da),
+    JVP(Exp2, kLn2 * y * da),
     JVP(Log, da / a),
     JVP(Log2, da / (kLn2 * a)),
     JVP(Sin, cos(a) * da),
     JVP(Cos, -sin(a) * da),
     JVP(Tanh, (1 - y * y) * da),
-    JVP(Erf, kTwoOverSqrtPi* exp(-a* a) * da),
+    JVP(Erf, kTwoOverSqrtPi * exp(-a * a) * da),
     JVP(Floor, none()),
     JVP(Ceil, none()),
     JVP(Trunc, none()),
     JVP(Round, none()),
 
     JVP(Add, da, db),
-    JVP(Mul, da* b, a* db),
-    JVP(Div, da / b, -y* db / b),
+    JVP(Mul, da * b, a * db),
+    JVP(Div, da / b, -y * db / b),
     JVP(Max, winner_share(b < a, a, b) * da, winner_share(a < b, a, b) * db),
     JVP(Min, winner_share(a < b, a, b) * da, winner_share(b < a, a, b) * db),
-    JVP(Pow, where(b == 0, 0, b* pow(a, b - 1)) * da,
-        where(a > 0, y* log(where(a > 0, a, 1)), 0) * db),
+    JVP(Pow, where(b == 0, 0, b * pow(a, b - 1)) * da,
+             where(a > 0, y * log(where(a > 0, a, 1)), 0) * db),
     JVP(Where, none(), where(a, db, 0), where(a, 0, dc)),
     JVP(Cast, float_part(da, y)),
 
     JVP(ReduceSum, same_reduction(da, node)),
-    JVP(ReduceProd, same_reduction(da* product_of_others(a, node), node)),
-    JVP(ReduceMax, same_reduction(da* extreme_share(a, y, node), node)),
-    JVP(ReduceMin, same_reduction(da* extreme_share(a, y, node), node)),
+    JVP(ReduceProd, same_reduction(da * product_of_others(a, node), node)),
+    JVP(ReduceMax, same_reduction(da * extreme_share(a, y, node), node)),
+    JVP(ReduceMin, same_reduction(da * extreme_share(a, y, node), node)),
 
     JVP(Reshape, same_movement(da, node)),
     JVP(Permute, same_movement(da, node)),
@@ -59,13 +60,14 @@ const DerivativeRule kForwardRules[] = {
     JVP(Gather, gather_at(da, b, node), none()),
     JVP(ScatterAdd, da, none(), scatter_add_at(zeros_like(a), b, dc, node)),
     JVP(Scatter, scatter_at(da, b, zeros_like(c), node), none(),
-        scatter_at(zeros_like(a), b, dc, node)),
+                 scatter_at(zeros_like(a), b, dc, node)),
 
     JVP(Contiguous, da),
     JVP(StopGradient, none()),
     JVP(CustomGrad, da),
     JVP(Assign, none(), db),
 };
+// clang-format on
 
 }  // namespace
 
