@@ -95,7 +95,7 @@ class MixedGraph {
 
  private:
   using Pair = std::array<int64_t, 2>;
-  static constexpr Pair kTall{16, 8}, kWide{8, 16}, kAxesSwapped{1, 0};
+  static constexpr Pair kTall{16, 8}, kAxesSwapped{1, 0};
   static constexpr std::array<int64_t, 1> kFlat{128}, kLastAxis{1};
   static constexpr std::array<int64_t, 4> kInner{1, 15, 0, 8}, kBack{1, 1, 0, 0};
 

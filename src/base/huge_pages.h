@@ -18,7 +18,10 @@ struct PageAllocator {
   template <typename U>
   PageAllocator(const PageAllocator<U>&) {}  // NOLINT(google-explicit-constructor)
 
-  T* allocate(size_t count) { return static_cast<T*>(allocate_pages(count * sizeof(T))); }
+  T* allocate(size_t count) {
+    return static_cast<T*>(
+        allocate_pages(count * sizeof(T)));  // NOLINT(bugprone-sizeof-expression)
+  }
   void deallocate(T* memory, size_t) { free_pages(memory); }
 
   friend bool operator==(const PageAllocator&, const PageAllocator&) { return true; }

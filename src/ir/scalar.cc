@@ -55,7 +55,8 @@ double round_signed(DType dtype, int64_t value) {
 uint64_t saturate(DType dtype, double value) {
   if (std::isnan(value)) return 0;
   const double least = static_cast<double>(min_value(dtype));
-  const double past_greatest = 2 * static_cast<double>(max_value(dtype) / 2 + 1);
+  const uint64_t half = max_value(dtype) / 2 + 1;
+  const double past_greatest = 2 * static_cast<double>(half);
   if (value <= least) return static_cast<uint64_t>(min_value(dtype));
   if (value >= past_greatest) return max_value(dtype);
   if (is_unsigned(dtype)) return static_cast<uint64_t>(value);

@@ -27,11 +27,11 @@ struct Layers {
   Tensor self_attention(const Tensor& x, int64_t heads, int64_t width) {
     LayerScope layer("attention");
     Dim batch = x.dim(0), tokens = x.dim(1);
+    const int64_t head = width / heads;
     std::vector<Tensor> parts = chunk(linear(x, "qkv", width, 3 * width), 3, -1);
-    for (Tensor& part : parts)  // [batch, heads, tokens, width / heads]
-      part = part.reshape({batch, tokens, heads, width / heads}).permute({0, 2, 1, 3});
-    Tensor scores =
-        matmul(parts[0], transpose(parts[1])) / std::sqrt(static_cast<double>(width / heads));
+    for (Tensor& part : parts)  // [batch, heads, tokens, head]
+      part = part.reshape({batch, tokens, heads, head}).permute({0, 2, 1, 3});
+    Tensor scores = matmul(parts[0], transpose(parts[1])) / std::sqrt(static_cast<double>(head));
     Tensor visible = tril(ones({tokens, tokens}, DType::Bool));
     scores = where(visible, scores, -std::numeric_limits<double>::infinity());
     Tensor mixed =

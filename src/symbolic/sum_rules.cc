@@ -234,8 +234,8 @@ NodeRef common_terms_of_choice(const Match& m) {
   return shorter(m.root(), from_linear_form(common));
 }
 
-Pattern where(const Pattern& a, const Pattern& b, const Pattern& c_) {
-  return op(Op::Where, a, b, c_).when(is_safe_index);
+Pattern where(const Pattern& condition, const Pattern& a, const Pattern& b) {
+  return op(Op::Where, condition, a, b).when(is_safe_index);
 }
 
 }  // namespace

@@ -215,7 +215,7 @@ Tensor round(const Operand& x) { return rounding("round", Op::Round, x); }
 
 Tensor is_nan(const Operand& x) {
   CallScope call("is_nan", x.where());
-  return x != x;
+  return x != x;  // NOLINT(misc-redundant-expression) NaN is not itself
 }
 Tensor is_inf(const Operand& x) {
   CallScope call("is_inf", x.where());

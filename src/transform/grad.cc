@@ -57,7 +57,7 @@ RuleContext context_of(NodeRef node) {
   context.node = node;
   context.y = wrap(node);
   std::span<const NodeRef> sources = node->tensors();
-  if (sources.size() > 0) context.a = wrap(sources[0]);
+  if (!sources.empty()) context.a = wrap(sources[0]);
   if (sources.size() > 1) context.b = wrap(sources[1]);
   if (sources.size() > 2) context.c = wrap(sources[2]);
   return context;
