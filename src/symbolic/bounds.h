@@ -16,6 +16,7 @@ struct Interval {
   int64_t max = std::numeric_limits<int64_t>::max();
 
   bool is_point() const { return min == max; }
+  int64_t point() const { return min; }  // the only value, where there is one
   bool is_finite() const {
     return min != std::numeric_limits<int64_t>::min() && max != std::numeric_limits<int64_t>::max();
   }

@@ -122,7 +122,7 @@ using namespace rules;
 
 NodeRef decided(const Match& m) {
   Interval truth = bounds(m.root());
-  if (truth.is_point()) return bool_const(truth.min);
+  if (truth.is_point()) return bool_const(truth.point());
   std::optional<Comparison> comparison = comparison_of(m.root());
   std::optional<bool> value = comparison ? decide(*comparison) : std::nullopt;
   return value ? bool_const(*value) : unchanged;
@@ -157,7 +157,7 @@ NodeRef low_part(const Match& m) {
     }
     Interval quotient = floor_div(range, {g, g});
     if (!quotient.is_point()) continue;
-    high.constant = quotient.min;
+    high.constant = quotient.point();
     if (NodeRef result = no_longer(m.root(), node_of({Op::Lt, high}))) return result;
   }
   return unchanged;

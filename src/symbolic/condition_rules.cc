@@ -15,7 +15,7 @@ bool is_and(NodeRef node) { return node->op == Op::And; }
 
 NodeRef fold_by_bounds(const Match& m) {
   Interval truth = bounds(m.root());
-  return truth.is_point() ? bool_const(truth.min) : unchanged;
+  return truth.is_point() ? bool_const(truth.point()) : unchanged;
 }
 
 NodeRef take_opposite(const Match& m) { return shorter(m.root(), opposite(m[x])); }
@@ -118,7 +118,7 @@ std::optional<std::vector<NodeRef>> parts_of(const Range& range, bool opposites)
   std::vector<NodeRef> parts;
   if (here.is_point() && !opposites) {
     LinearForm form = range.sum;
-    form.add(form_of({here.min, nullptr}), -1);
+    form.add(form_of({here.point(), nullptr}), -1);
     return std::vector<NodeRef>{node_of({Op::Eq, form})};
   }
   // min <= sum is min - 1 - sum < 0, its opposite sum - min < 0; and so on.

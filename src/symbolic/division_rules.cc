@@ -39,7 +39,7 @@ NodeRef with_quotient(NodeRef root, int64_t q) {
 // All of x lies between two multiples of d.
 NodeRef one_quotient(const Match& m) {
   Interval quotient = floor_div(bounds(m[x]), bounds(m[y]));
-  if (quotient.is_point()) return with_quotient(m.root(), quotient.min);
+  if (quotient.is_point()) return with_quotient(m.root(), quotient.point());
   if (is_static(m[y]) && limits_key() == Key{}) return unchanged;  // the bounds said it all
   if (!is_positive(m[y])) return unchanged;
   LinearForm numerator = expand(m[x]), divisor = expand(m[y]);
@@ -71,8 +71,8 @@ NodeRef congruent(const Match& m) {
     }
     Interval q = floor_div(bounds(rest), {d, d});
     if (!q.is_point() || !q.is_finite()) continue;
-    whole.add(form_of({q.min, nullptr}), 1);
-    rest.add(form_of({d, nullptr}), -q.min);
+    whole.add(form_of({q.point(), nullptr}), 1);
+    rest.add(form_of({d, nullptr}), -q.point());
     NodeRef result = from_linear_form(is_quotient(m.root()) ? whole : rest);
     if (NodeRef accepted = no_longer(m.root(), result)) return accepted;
   }
@@ -131,8 +131,8 @@ std::optional<LowPart> split_low_part(const LinearForm& numerator, const Monomia
   if (!g.base) {
     Interval q = floor_div(bounds(parts.t), {g.factor, g.factor});
     if (!q.is_point() || !q.is_finite()) return std::nullopt;
-    parts.n.add(form_of({q.min, nullptr}), 1);
-    parts.t.add(step, -q.min);
+    parts.n.add(form_of({q.point(), nullptr}), 1);
+    parts.t.add(step, -q.point());
     return parts;
   }
   for (int64_t q : {0, -1}) {

@@ -13,7 +13,7 @@ using namespace rules;
 
 NodeRef fold_by_bounds(const Match& m) {
   Interval range = bounds(m.root());
-  return range.is_point() ? index_const(range.min) : unchanged;
+  return range.is_point() ? index_const(range.point()) : unchanged;
 }
 
 NodeRef normal_sum(const Match& m) {
@@ -212,7 +212,7 @@ NodeRef common_terms_of_extremum(const Match& m) {
 
 NodeRef choose_known(const Match& m) {
   Interval condition = bounds(m[x]);
-  return condition.is_point() ? m.root()->source(condition.min ? 1 : 2) : unchanged;
+  return condition.is_point() ? m.root()->source(condition.point() ? 1 : 2) : unchanged;
 }
 
 NodeRef choose_by_negation(const Match& m) { return make(Op::Where, {m[x], m[z], m[y]}); }
