@@ -164,6 +164,8 @@ TEST_CASE("grad: ties share, flat places are zero") {
   CHECK(grad(sum(floor(x)), {x})[0].to_vector<double>() == std::vector<double>{0, 0, 0});
   CHECK(grad(sum(sign(x)), {x})[0].to_vector<double>() == std::vector<double>{0, 0, 0});
   Tensor with_zero = parameter("z", tensor({3.0, 0.0, 5.0}));
+  CHECK(grad(sum(abs(with_zero)), {with_zero})[0].to_vector<double>() ==
+        std::vector<double>{1, 0, 1});
   CHECK(grad(prod(with_zero), {with_zero})[0].to_vector<double>() == std::vector<double>{0, 15, 0});
 }
 

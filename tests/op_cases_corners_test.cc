@@ -134,6 +134,12 @@ const std::vector<Binary> kBinary{
 // ---- integers ----------------------------------------------------------------------------------
 
 __extension__ typedef __int128 Wide;
+__extension__ typedef unsigned __int128 UnsignedWide;
+
+// The low bits of a product, which are all that survives wrapping.
+Wide multiply(Wide a, Wide b) {
+  return static_cast<Wide>(static_cast<UnsignedWide>(a) * static_cast<UnsignedWide>(b));
+}
 
 struct IntegerBinary {
   std::string_view name;
@@ -149,7 +155,7 @@ Wide floor_quotient(Wide a, Wide b) {
 const std::vector<IntegerBinary> kIntegerBinary{
     {"+", operator+, [](Wide a, Wide b, int) { return a + b; }},
     {"-", operator-, [](Wide a, Wide b, int) { return a - b; }},
-    {"*", operator*, [](Wide a, Wide b, int) { return a * b; }},
+    {"*", operator*, [](Wide a, Wide b, int) { return multiply(a, b); }},
     {"floor_divide", floor_divide, [](Wide a, Wide b, int) { return floor_quotient(a, b); }},
     {"%", operator%, [](Wide a, Wide b, int) { return b == 0 ? 0 : a - floor_quotient(a, b) * b; }},
     {"maximum", maximum, [](Wide a, Wide b, int) { return a < b ? b : a; }},
@@ -158,7 +164,7 @@ const std::vector<IntegerBinary> kIntegerBinary{
     {"|", operator|, [](Wide a, Wide b, int) { return a | b; }},
     {"^", operator^, [](Wide a, Wide b, int) { return a ^ b; }},
     {"<<", operator<<,
-     [](Wide a, Wide b, int bits) { return b < 0 || b >= bits ? 0 : a * (Wide{1} << b); }},
+     [](Wide a, Wide b, int bits) { return b < 0 || b >= bits ? 0 : multiply(a, Wide{1} << b); }},
     {">>", operator>>, [](Wide a, Wide b, int) { return b < 0 ? 0 : a >> (b < 64 ? b : 64); }},
     {"<", operator<, [](Wide a, Wide b, int) -> Wide { return a < b; }},
     {"<=", operator<=, [](Wide a, Wide b, int) -> Wide { return a <= b; }},
@@ -178,7 +184,7 @@ const std::vector<IntegerUnary> kIntegerUnary{
                                                : x < 0 ? -1
                                                        : 0; }},
     {"~", [](const Operand& x) { return ~x; }, [](Wide x) { return ~x; }},
-    {"square", square, [](Wide x) { return x * x; }},
+    {"square", square, [](Wide x) { return multiply(x, x); }},
 };
 
 Wide widen(int64_t bits, DType dtype) {

@@ -172,6 +172,8 @@ const RuleCase kFires[] = {
      [] { return x(); }},
     {"movement/flip-of-ones", [] { return axes(Op::Flip, leaf("a", DType::F32, {1, 3}), {0, 1}); },
      [] { return axes(Op::Flip, leaf("a", DType::F32, {1, 3}), {1}); }},
+    {"movement/flip-of-ones", [] { return axes(Op::Flip, leaf("a", DType::F32, {1, 1}), {0, 1}); },
+     [] { return leaf("a", DType::F32, {1, 1}); }},
     {"movement/pad-nothing", [] { return sizes(Op::Pad, x(), {0, 0, 0, 0}); }, [] { return x(); }},
     {"movement/pad-pad",
      [] { return sizes(Op::Pad, sizes(Op::Pad, x(), {1, 0, 0, 2}), {0, 3, 1, 0}); },
@@ -230,17 +232,6 @@ NodeRef (*const kStays[])() = {
     [] { return two(Op::Pow, x(), number(-1)); },
     [] { return two(Op::And, i(), number(1, i())); },
     [] { return two(Op::Or, i(), number(1, i())); },
-    // sizes are the symbolic rules' business
-    [] { return index_mul(make_variable("n", 0, 9), index_const(-1)); },
-    [] {
-      return index_add(index_mul(make_variable("n", 0, 9), index_const(3)),
-                       make_variable("m", 0, 9));
-    },
-    [] { return index_mul(make_variable("n", 0, 9), make_variable("m", 0, 9)); },
-    [] {
-      return make_cast(make_cast(index_mul(make_variable("n", 0, 9), index_const(2)), DType::I64),
-                       DType::I32);
-    },
     [] { return two(Op::And, u(), number(127, u())); },
     [] { return two(Op::Xor, two(Op::Xor, i(), number(3, i())), number(5, i())); },
     [] { return two(Op::Shl, number(0, i()), i()); },
@@ -274,10 +265,27 @@ NodeRef (*const kStays[])() = {
     [] { return axes(Op::ReduceProd, x(), {1}); },
 };
 
-// Max and Min answer the first of two equal zeros, so their order stays.
+// Whose order stays: Max and Min answer the first of two equal zeros; index expressions have an
+// order of their own.
 NodeRef (*const kKeepTheirOrder[])() = {
     [] { return x()->key < y()->key ? two(Op::Max, y(), x()) : two(Op::Max, x(), y()); },
     [] { return x()->key < y()->key ? two(Op::Min, y(), x()) : two(Op::Min, x(), y()); },
+    // sizes are the symbolic rules' business
+    [] { return index_mul(make_variable("n", 0, 9), index_const(-1)); },
+    [] {
+      return index_add(index_mul(make_variable("n", 0, 9), index_const(3)),
+                       make_variable("m", 0, 9));
+    },
+    [] { return index_mul(make_variable("n", 0, 9), make_variable("m", 0, 9)); },
+    [] {
+      return make_cast(make_cast(index_mul(make_variable("n", 0, 9), index_const(2)), DType::I64),
+                       DType::I32);
+    },
+    [] { return index_add(make_variable("n", 0, 9), make_variable("m", 0, 9)); },
+    [] {
+      NodeRef sum = index_add(make_variable("n", 0, 9), make_variable("m", 0, 9));
+      return index_add(index_mul(sum, make_variable("k", 0, 9)), make_variable("l", 0, 9));
+    },
 };
 
 // Random contents with the values that break careless rules.

@@ -201,6 +201,7 @@ constexpr Case kCases[] = {
     {"index-division/exact-terms", "(n * 3 + 6 + x) // (n + 2)", "x // (n + 2) + 3"},
     {"index-division/reduced-factors", "(x * 9 + 7) % 4", "(x + 3) % 4"},
     {"index-division/reduced-factors", "(x + 13) % 8", "(x + 5) % 8"},
+    {"index-division/reduced-factors", "(x * 15 + y) % 8", "(y - x) % 8"},
     {"index-division/remainder-of-remainder", "x % 12 % 4", "x % 4"},
     {"index-division/remainder-of-remainder", "(x % 12 + y) % 4", "(x + y) % 4"},
     {"index-division/remainder-of-remainder", "(x % 6 * 2 + y) % 12", "(x * 2 + y) % 12"},

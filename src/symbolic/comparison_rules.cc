@@ -105,7 +105,6 @@ std::optional<bool> decide(const Comparison& comparison) {
 NodeRef opposite(NodeRef condition) {
   if (condition->is_const()) return bool_const(!condition->arg.bits);
   if (condition->op == Op::Xor && is_true(condition->source(1))) return condition->source(0);
-  if (condition->op == Op::Xor && is_true(condition->source(0))) return condition->source(1);
   bool ordered = condition->op == Op::Lt || condition->op == Op::Le;
   if (ordered && is_index(condition->source(0)))
     return make(condition->op == Op::Lt ? Op::Le : Op::Lt,

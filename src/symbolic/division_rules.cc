@@ -41,11 +41,7 @@ NodeRef one_quotient(const Match& m) {
   Interval quotient = floor_div(bounds(m[x]), bounds(m[y]));
   if (quotient.is_point()) return with_quotient(m.root(), quotient.point());
   if (is_static(m[y]) && limits_key() == Key{}) return unchanged;  // the bounds said it all
-  if (!is_positive(m[y])) return unchanged;
-  LinearForm numerator = expand(m[x]), divisor = expand(m[y]);
-  if (lies_below(numerator, divisor)) return with_quotient(m.root(), 0);
-  numerator.add(divisor, 1);
-  return lies_below(numerator, divisor) ? with_quotient(m.root(), -1) : unchanged;
+  return lies_below(expand(m[x]), expand(m[y])) ? with_quotient(m.root(), 0) : unchanged;
 }
 
 // (5 * a) // 4 with a below 4 is a: factors are replaced by what they leave modulo d, of either
@@ -63,9 +59,8 @@ NodeRef congruent(const Match& m) {
     for (const LinearForm::Term& term : numerator.terms) {
       if (std::abs(term.factor) > kLargestFactor) return unchanged;
       int64_t r = floor_mod(term.factor, d);
-      bool take_negative = negative_halves ? r >= d - r : r > d - r;
-      if (numerator.terms.size() == 1) take_negative = negative_halves;
-      if (take_negative && r != 0) r -= d;
+      bool smaller = numerator.terms.size() == 1 || r >= d - r;
+      if (negative_halves && smaller && r != 0) r -= d;
       rest.add(form_of({r, term.base}), 1);
       whole.add(form_of({(term.factor - r) / d, term.base}), 1);
     }
@@ -135,13 +130,7 @@ std::optional<LowPart> split_low_part(const LinearForm& numerator, const Monomia
     parts.t.add(step, -q.point());
     return parts;
   }
-  for (int64_t q : {0, -1}) {
-    if (q < 0) parts.t.add(step, 1);
-    if (!lies_below(parts.t, step)) continue;
-    parts.n.add(form_of({q, nullptr}), 1);
-    return parts;
-  }
-  return std::nullopt;
+  return lies_below(parts.t, step) ? std::optional(parts) : std::nullopt;
 }
 
 std::vector<Monomial> factors_in_common(const LinearForm& numerator, const LinearForm& divisor) {

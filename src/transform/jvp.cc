@@ -38,6 +38,9 @@ NodeRef tangent_of(NodeRef node, const NodeMap<NodeRef>& tangent) {
   for (size_t s = 0; s < parts.size(); ++s) {
     if (!parts[s].defined() || !tangent.contains(sources[s])) continue;
     NodeRef part = node_of(parts[s]);
+    if (part->shape != node->shape || part->dtype != node->dtype)
+      throw InternalError(fmt::format("a tangent of {} is {}, it should be {}", name(node->op),
+                                      type_text(part), type_text(node)));
     sum = sum ? make(Op::Add, {sum, part}) : part;
   }
   return sum;
