@@ -11,6 +11,7 @@
 #include "ir/build.h"
 #include "ir/infer.h"
 #include "ir/node_map.h"
+#include "ir/post_order.h"
 
 namespace anneal {
 namespace {
@@ -236,29 +237,9 @@ GraphScope::GraphScope(Graph& graph) : outer_(t_scope) { t_scope = &graph; }
 GraphScope::~GraphScope() { t_scope = outer_; }
 
 std::vector<NodeRef> topological_order(std::span<const NodeRef> roots) {
-  struct Frame {
-    NodeRef node;
-    uint32_t next;  // the source to visit next
-  };
-  std::vector<NodeRef> order;
-  std::vector<Frame> stack;
-  NodeMap<char> seen;
-  auto visit = [&](NodeRef node) {
-    if (seen.insert(node, 1).second) stack.push_back({node, 0});
-  };
-  for (NodeRef root : roots) {
-    visit(root);
-    while (!stack.empty()) {
-      Frame& top = stack.back();
-      if (top.next < top.node->source_count) {
-        visit(top.node->source(top.next++));
-      } else {
-        order.push_back(top.node);
-        stack.pop_back();
-      }
-    }
-  }
-  return order;
+  return post_order(roots, [](NodeRef node, size_t i) {
+    return i < node->source_count ? node->source(i) : nullptr;
+  });
 }
 
 Arg clone_arg(Graph& to, Op op, Arg arg) {

@@ -11,6 +11,7 @@
 
 #include "base/cursor.h"
 #include "ir/node_map.h"
+#include "ir/post_order.h"
 
 namespace anneal {
 namespace {
@@ -20,32 +21,10 @@ bool is_index_const(NodeRef node) { return node->op == Op::Const && node->dtype 
 // topological_order, but the sizes of a node's type come before it too: those of pad and shrink are
 // not among the sources.
 std::vector<NodeRef> printing_order(std::span<const NodeRef> roots) {
-  struct Frame {
-    NodeRef node;
-    size_t next;  // among the sources, then the sizes
-  };
-  std::vector<NodeRef> order;
-  std::vector<Frame> stack;
-  NodeMap<char> seen;
-  auto visit = [&](NodeRef node) {
-    if (seen.insert(node, 1).second) stack.push_back({node, 0});
-  };
-  for (NodeRef root : roots) {
-    visit(root);
-    while (!stack.empty()) {
-      Frame& top = stack.back();
-      const size_t next = top.next++, sources = top.node->source_count;
-      if (next < sources) {
-        visit(top.node->source(next));
-      } else if (next < sources + top.node->rank()) {
-        visit(top.node->dim(next - sources));
-      } else {
-        order.push_back(top.node);
-        stack.pop_back();
-      }
-    }
-  }
-  return order;
+  return post_order(roots, [](NodeRef node, size_t i) -> NodeRef {
+    if (i < node->source_count) return node->source(i);
+    return i < node->source_count + node->rank() ? node->dim(i - node->source_count) : nullptr;
+  });
 }
 
 class Printer {

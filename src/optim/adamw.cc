@@ -1,5 +1,7 @@
 #include "optim/adamw.h"
 
+#include <cmath>
+
 #include "base/call_site.h"
 #include "ir/graph.h"
 
@@ -11,6 +13,13 @@ Tensor state(const std::string& name, const Sizes& sizes, DType dtype, bool memo
   return memory ? parameter(name, zeros(sizes, dtype)) : input(name, sizes, dtype);
 }
 
+// 1 - beta^t, as 2 h / (1 + h) with h = tanh(-t ln(beta) / 2): f32 would lose half its digits in
+// the difference.
+Tensor seen(double beta, const Tensor& t) {
+  Tensor h = tanh(t * (-std::log(beta) / 2));
+  return 2 * h / (1 + h);
+}
+
 }  // namespace
 
 std::vector<Tensor> adamw(const std::vector<Tensor>& parameters,
@@ -20,7 +29,7 @@ std::vector<Tensor> adamw(const std::vector<Tensor>& parameters,
   Tensor step = state("adamw.step", {}, DType::F32, memory);
   Tensor next_step = step + 1;
   // The moments start at zero; dividing by what has been seen of the weights removes that bias.
-  Tensor unbiased1 = 1 - pow(o.beta1, next_step), unbiased2 = 1 - pow(o.beta2, next_step);
+  Tensor unbiased1 = seen(o.beta1, next_step), unbiased2 = seen(o.beta2, next_step);
   std::vector<Tensor> updates{step.assign(next_step)};
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Tensor &p = parameters[i], &g = gradients[i];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/checked.h"
 #include "symbolic/bounds.h"
 #include "symbolic/polynomial.h"
 
@@ -74,6 +75,34 @@ std::optional<LinearForm> least_over(const LinearForm& form, NodeRef atom) {
   return least;
 }
 
+// Whether the form is never negative by x - k + 1 <= x // k * k <= x alone. Replacing each quotient
+// makes a sum that is at most a multiple of the form; the form is an integer, so it is enough that
+// the sum stays above minus that multiple.
+bool never_negative_by_quotients(LinearForm form) {
+  int64_t multiple = 1;
+  for (size_t i = 0; i < form.terms.size() && !form.overflow;) {
+    auto [base, factor] = form.terms[i];
+    bool quotient =
+        base->op == Op::FloorDiv && is_static(base->source(1)) && static_value(base->source(1)) > 0;
+    if (!quotient) {
+      ++i;
+      continue;
+    }
+    int64_t k = static_value(base->source(1));
+    std::optional<int64_t> product = checked_mul(multiple, k);
+    if (!product) return false;
+    multiple = *product;
+    LinearForm sum;
+    form.add(form_of({1, base}), -factor);
+    sum.add(form, k);
+    sum.add(linear_form(base->source(0)), factor);
+    if (factor > 0) sum.add(form_of({k - 1, nullptr}), -factor);
+    form = std::move(sum);
+    i = 0;
+  }
+  return !form.overflow && bounds(form).min > -multiple;
+}
+
 }  // namespace
 
 LimitScope::LimitScope(std::span<const Limit> limits)
@@ -126,7 +155,8 @@ bool never_negative(const LinearForm& form) {
     std::optional<LinearForm> lower = least_over(least, atom);
     if (lower) least = std::move(*lower);
   }
-  return bounds(least).min >= 0;
+  if (bounds(least).min >= 0) return true;
+  return never_negative_by_quotients(form);
 }
 
 bool lies_below(const LinearForm& value, const LinearForm& size) {
