@@ -55,7 +55,7 @@ std::optional<double> resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-// ---- interning ---------------------------------------------------------------------------------
+// ---- interning
 
 // Each node uses the one before, so that no two are equal.
 double intern_nanoseconds() {
@@ -79,7 +79,7 @@ double intern_nanoseconds() {
   return seconds * 1e9 / static_cast<double>(made);
 }
 
-// ---- rewriting ---------------------------------------------------------------------------------
+// ---- rewriting
 
 // Eight strands of elementwise, movement and reduce ops that meet again and again. In each round of
 // some 25 nodes one undoes the other on purpose; the order of operands is right half of the time.
@@ -175,7 +175,7 @@ double rewrite_hit_percent() {
          static_cast<double>(topological_order(mixed.roots()).size());
 }
 
-// ---- depth -------------------------------------------------------------------------------------
+// ---- depth
 
 // A chain that would overflow the stack of anything recursive.
 bool deep_chain_works() {
@@ -193,7 +193,7 @@ bool deep_chain_works() {
   return simplify_program(roots).size() == roots.size();
 }
 
-// ---- a large model -----------------------------------------------------------------------------
+// ---- a large model
 
 struct LargeModel {
   double milliseconds;
@@ -209,7 +209,7 @@ LargeModel build_gpt() {
   return {milliseconds, count_nodes(step_roots(program))};
 }
 
-// ---- memory ------------------------------------------------------------------------------------
+// ---- memory
 
 void small_program(int seed) {
   std::vector<float> values(64);
@@ -232,7 +232,7 @@ std::optional<double> loop_growth() {
   return (*end - *warm) / 1e6;
 }
 
-// ---- the table ---------------------------------------------------------------------------------
+// ---- the table
 
 struct Figure {
   std::string_view name;

@@ -58,7 +58,7 @@ std::string indented(std::string_view text, std::string_view margin) {
   return result;
 }
 
-// ---- an op -------------------------------------------------------------------------------------
+// ---- an op
 
 // The op's row in words.
 std::string sources_text(const OpInfo& row) {
@@ -220,7 +220,7 @@ void write_op(Op op, const ShownExample& example) {
   write(indented(example.after, "  "));
 }
 
-// ---- a program ---------------------------------------------------------------------------------
+// ---- a program
 
 // An event holds all that its node reaches. Shown are the node's own line and those of its
 // operands.

@@ -73,7 +73,7 @@ std::vector<std::pair<Op, size_t>> ranked_ops(const Listing& listing) {
   return ops;
 }
 
-// ---- text --------------------------------------------------------------------------------------
+// ---- text
 
 std::string header(const models::ProgramRow& row, const GraphOptions& options,
                    const Listing& listing) {
@@ -113,7 +113,7 @@ void write_text(const models::ProgramRow& row, const GraphOptions& options,
   write(listing.result + "\n");
 }
 
-// ---- JSON --------------------------------------------------------------------------------------
+// ---- JSON
 
 // How other lines name the node that a line defines: "%12", or a variable's name.
 std::string_view defined_name(std::string_view line) {

@@ -61,7 +61,7 @@ class Sweep {
   std::string first_;
 };
 
-// ---- reference codec: every value of a format in a sorted list, searched ------------------------
+// ---- reference codec: every value of a format in a sorted list, searched
 
 struct FormatCase {
   DType dtype;
@@ -151,7 +151,7 @@ std::vector<double> random_doubles(size_t count, unsigned seed) {
 
 }  // namespace
 
-// ---- dtypes ------------------------------------------------------------------------------------
+// ---- dtypes
 
 TEST_CASE("dtype rows") {
   struct Row {
@@ -233,7 +233,7 @@ TEST_CASE("limits") {
   }
 }
 
-// ---- promotion ---------------------------------------------------------------------------------
+// ---- promotion
 
 TEST_CASE("promotion of pairs") {
   struct Row {
@@ -307,7 +307,7 @@ TEST_CASE("promotion between integers keeps values") {
   }
 }
 
-// ---- codecs ------------------------------------------------------------------------------------
+// ---- codecs
 
 TEST_CASE("every code survives decode and encode") {
   for (const FormatCase& format : kFormats) {
@@ -477,7 +477,7 @@ TEST_CASE("f32 agrees with the hardware") {
   sweep.finish(5'000'000);
 }
 
-// ---- constants ---------------------------------------------------------------------------------
+// ---- constants
 
 TEST_CASE("constants are canonical") {
   const uint64_t quiet_nan = 0x7ff8000000000000u;
@@ -616,7 +616,7 @@ TEST_CASE("print and parse are inverse") {
   }
 }
 
-// ---- casts -------------------------------------------------------------------------------------
+// ---- casts
 
 TEST_CASE("cast from float to integer truncates and saturates") {
   for (DType to : kAllDTypes) {

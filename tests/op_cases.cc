@@ -16,7 +16,7 @@
 namespace anneal {
 namespace {
 
-// ---- draws: FNV-1a of "name/input" seeds SplitMix64, whose upper half is the draw --------------
+// ---- draws: FNV-1a of "name/input" seeds SplitMix64, whose upper half is the draw
 
 constexpr uint64_t kGridSteps = 1024;  // grid points between two integers
 

@@ -45,7 +45,7 @@ bool agree(double got, double expected, Slack slack) {
   return std::fabs(got - expected) <= slack.relative * std::fabs(expected) + slack.tiny;
 }
 
-// ---- functions of one number -------------------------------------------------------------------
+// ---- functions of one number
 
 struct Unary {
   std::string_view name;
@@ -103,7 +103,7 @@ const std::vector<Unary> kUnary{
      [](double x) { return std::isfinite(x) ? 1.0 : 0.0; }, kRounded},
 };
 
-// ---- functions of two numbers ------------------------------------------------------------------
+// ---- functions of two numbers
 
 struct Binary {
   std::string_view name;
@@ -131,7 +131,7 @@ const std::vector<Binary> kBinary{
     {"!=", operator!=, [](double a, double b) { return a != b ? 1.0 : 0.0; }},
 };
 
-// ---- integers ----------------------------------------------------------------------------------
+// ---- integers
 
 __extension__ typedef __int128 Wide;
 __extension__ typedef unsigned __int128 UnsignedWide;

@@ -40,7 +40,7 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// ---- goldens -----------------------------------------------------------------------------------
+// ---- goldens
 
 std::vector<int64_t> parse_shape(std::string text) {
   std::replace_if(
@@ -76,7 +76,7 @@ std::map<std::string, Array, std::less<>> read_goldens() {
   return goldens;
 }
 
-// ---- dtypes ------------------------------------------------------------------------------------
+// ---- dtypes
 
 // Integers that fit every dtype of the signedness.
 CaseValues whole_values(const OpCase& op_case, bool is_signed) {
@@ -125,7 +125,7 @@ Array wrapped(Array array, const OpCase& op_case, DType dtype) {
   return array;
 }
 
-// ---- coverage ----------------------------------------------------------------------------------
+// ---- coverage
 
 void add_ops(const Tensor& output, OpSet& reached) {
   NodeRef root = output.node();

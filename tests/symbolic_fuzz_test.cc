@@ -46,7 +46,6 @@ class Random {
 };
 
 // ---- expressions
-// ----------------------------------------------------------------------------------
 
 constexpr int64_t kMostPoints = 500;
 
@@ -364,7 +363,6 @@ TEST_CASE("symbolic: 100,000 random expressions keep their value, never grow, st
 }
 
 // ---- chains of movement ops
-// -----------------------------------------------------------------------
 
 namespace {
 

@@ -30,7 +30,6 @@ constexpr int64_t kLow = std::numeric_limits<int64_t>::min();
 constexpr int64_t kHigh = std::numeric_limits<int64_t>::max();
 
 // ---- texts
-// ----------------------------------------------------------------------------------------
 
 // The variables of all tables.
 NodeRef variable(std::string_view name) {
@@ -139,7 +138,6 @@ class Reader {
 NodeRef read(std::string_view text) { return Reader(text).run(); }
 
 // ---- simplification
-// -------------------------------------------------------------------------------
 
 struct Case {
   std::string_view rule, before, after;
@@ -369,7 +367,6 @@ TEST_CASE("symbolic: long and deep expressions are no problem") {
 }
 
 // ---- bounds
-// ---------------------------------------------------------------------------------------
 
 TEST_CASE("symbolic: bounds") {
   struct Row {
@@ -416,7 +413,6 @@ TEST_CASE("symbolic: bounds") {
 }
 
 // ---- proofs
-// ---------------------------------------------------------------------------------------
 
 TEST_CASE("symbolic: proofs") {
   enum Shown { kNothing, kLess, kLessEqual, kEqual };
@@ -489,7 +485,6 @@ TEST_CASE("symbolic: limits between variables") {
 }
 
 // ---- index maps
-// -----------------------------------------------------------------------------------
 
 namespace {
 

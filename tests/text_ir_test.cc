@@ -71,7 +71,7 @@ void check_round_trip(const Roots& roots) {
                    [](NodeRef a, NodeRef b) { return a->key == b->key; }));
 }
 
-// ---- programs ----------------------------------------------------------------------------------
+// ---- programs
 
 // Every elementwise op over every dtype it takes: the table says which, try_make agrees.
 Roots elementwise() {
@@ -326,7 +326,7 @@ TEST_CASE("text ir: the order of creation does not show") {
   for (size_t i = 0; i < first.size(); ++i) CHECK(first[i]->key == second[i]->key);
 }
 
-// ---- bad text ----------------------------------------------------------------------------------
+// ---- bad text
 
 TEST_CASE("text ir: errors name their place and reason") {
   struct Bad {
@@ -473,7 +473,7 @@ TEST_CASE("text ir: the corpus of the fuzz target is read, but for what is bad")
   CHECK(files >= 16);
 }
 
-// ---- text for people ---------------------------------------------------------------------------
+// ---- text for people
 
 TEST_CASE("text ir: infix text has the parentheses it needs") {
   Graph graph;
@@ -517,7 +517,7 @@ TEST_CASE("text ir: infix text has the parentheses it needs") {
   CHECK(to_text(var(std::string(5000, 'v'))).size() < 2100);
 }
 
-// ---- verify ------------------------------------------------------------------------------------
+// ---- verify
 
 TEST_CASE("text ir: verify knows what a stage may hold") {
   Graph graph;
@@ -566,7 +566,7 @@ TEST_CASE("text ir: verify infers every node again") {
   CHECK(verify(roots, kTensorStage) == "");
 }
 
-// ---- the cursor --------------------------------------------------------------------------------
+// ---- the cursor
 
 TEST_CASE("text ir: quoted text comes back whatever its bytes") {
   std::string bytes;

@@ -25,7 +25,7 @@ namespace {
 
 using namespace strided;
 
-// ---- payloads of floats -------------------------------------------------------------------------
+// ---- payloads of floats
 
 double as_double(uint64_t payload) { return std::bit_cast<double>(payload); }
 uint64_t float_bits(double value) {
@@ -36,7 +36,7 @@ uint64_t float_bits(double value) {
 constexpr auto kFloatMax = [](double a, double b) { return std::isnan(b) || b > a ? b : a; };
 constexpr auto kFloatMin = [](double a, double b) { return std::isnan(b) || b < a ? b : a; };
 
-// ---- one node ----------------------------------------------------------------------------------
+// ---- one node
 
 [[noreturn]] void fail_at(NodeRef node, const std::string& message) {
   fail(fmt::format("{}: {}", name(node->op), message),
@@ -424,7 +424,7 @@ struct Step {
   }
 };
 
-// ---- the whole graph ---------------------------------------------------------------------------
+// ---- the whole graph
 
 // Whether a node's value needs that of its i-th source. The inputs of a CustomGrad matter to its
 // gradient only, and an Assign forgets what its buffer held.

@@ -161,7 +161,7 @@ class Printer {
   std::string out_;
 };
 
-// ---- infix text for people ---------------------------------------------------------------------
+// ---- infix text for people
 
 struct TextLimits {
   static constexpr size_t kBytes = 2000;

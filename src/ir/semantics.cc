@@ -30,7 +30,7 @@ bool compare(Op op, T a, T b) {
   return op == Op::Le ? a <= b : a == b;
 }
 
-// ---- floats: in f64; the caller rounds to the dtype, once --------------------------------------
+// ---- floats: in f64; the caller rounds to the dtype, once
 
 double float_max(double a, double b) { return std::isnan(b) || b > a ? b : a; }
 double float_min(double a, double b) { return std::isnan(b) || b < a ? b : a; }
@@ -64,7 +64,7 @@ double float_op(Op op, DType dtype, double a, double b) {
 }
 // clang-format on
 
-// ---- integers: in 64 bits; the caller wraps to the dtype ---------------------------------------
+// ---- integers: in 64 bits; the caller wraps to the dtype
 
 uint64_t magnitude(int64_t a) {
   return a < 0 ? 0 - static_cast<uint64_t>(a) : static_cast<uint64_t>(a);
@@ -109,7 +109,7 @@ uint64_t int_op(Op op, DType dtype, T a, T b) {
 }
 // clang-format on
 
-// ---- symbolic integers: exact, or an error -----------------------------------------------------
+// ---- symbolic integers: exact, or an error
 
 int64_t in_range(std::optional<int64_t> value, const char* sign, int64_t a, int64_t b) {
   if (!value) fail(fmt::format("a size does not fit 64 bits: {} {} {}", a, sign, b));
@@ -149,7 +149,7 @@ uint64_t bool_op(Op op, uint64_t a, uint64_t b) {
 }
 // clang-format on
 
-// ---- between dtypes ----------------------------------------------------------------------------
+// ---- between dtypes
 
 Scalar checked_cast(Scalar value, DType to) {
   if (!can_cast(value, to)) fail(fmt::format("{} is not a size of 64 bits", to_text(value)));

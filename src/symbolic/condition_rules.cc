@@ -65,7 +65,6 @@ NodeRef absorbed(const Match& m) {
 }
 
 // ---- several comparisons of one sum with constants
-// -----------------------------------------------
 
 // What comparisons say of one sum: that it lies in an interval.
 struct Range {

@@ -21,7 +21,6 @@ bool is_number(NodeRef node, int64_t value) {
 }
 
 // ---- the value is known
-// ---------------------------------------------------------------------------
 
 NodeRef by_one(const Match& m) {
   if (is_number(m[y], 1)) return m[x];
@@ -75,7 +74,6 @@ NodeRef congruent(const Match& m) {
 }
 
 // ---- parts of the sum are multiples of the divisor
-// ------------------------------------------------
 
 NodeRef exact_terms_of(const Match& m, const LinearForm& numerator, const LinearForm& divisor) {
   Division division = divide(numerator, divisor);
@@ -178,7 +176,6 @@ NodeRef low_part(const Match& m) {
 }
 
 // ---- division inside division
-// ---------------------------------------------------------------------
 
 // (x // a + k) // b is (x + k * a) // (a * b), b > 0.
 NodeRef quotient_of_quotient(const Match& m) {
@@ -223,7 +220,6 @@ NodeRef remainder_of_remainder(const Match& m) {
 }
 
 // ---- signs
-// ----------------------------------------------------------------------------------------
 
 // Whether the sum reads better negated: more of its terms are subtracted than added.
 bool leads_negative(const LinearForm& form) {

@@ -20,7 +20,6 @@ bool is_number(NodeRef node, int64_t value) {
 }
 
 // ---- coordinates within their shape
-// --------------------------------------------------------------
 
 // Reading a pad, a coordinate may leave its axis where `valid` fails; it does not matter there. So
 // while an op is applied such a coordinate is a variable that stays within the axis.
@@ -65,7 +64,6 @@ class Coordinates {
 };
 
 // ---- reshape
-// --------------------------------------------------------------------------------------
 
 // Axes of size 1 have coordinate 0 and take no part.
 std::vector<size_t> axes_that_count(std::span<const NodeRef> dims) {
@@ -117,7 +115,6 @@ std::vector<NodeRef> reshape(std::span<const NodeRef> coordinates, std::span<con
 }
 
 // ---- the other movement ops
-// -----------------------------------------------------------------------
 
 std::vector<NodeRef> permute(std::span<const NodeRef> coordinates, std::span<const int64_t> axes) {
   std::vector<NodeRef> result(coordinates.size());

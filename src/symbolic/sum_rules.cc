@@ -34,7 +34,6 @@ NodeRef sum_of_products(const Match& m) {
 }
 
 // ---- x // c * c + x % c is x
-// ----------------------------------------------------------------------
 
 // A term of a sum that holds one quotient or remainder of x by d:  scale * (x op d).
 struct Digit {
@@ -158,7 +157,6 @@ NodeRef remainder_of_sum(const Match& m) {
 }
 
 // ---- minima and maxima
-// ----------------------------------------------------------------------------
 
 NodeRef normal_extremum(const Match& m) {
   return no_longer(m.root(), join(m.root()->op, flatten(m.root()->op, m.root())));
@@ -208,7 +206,6 @@ NodeRef common_terms_of_extremum(const Match& m) {
 }
 
 // ---- choices
-// --------------------------------------------------------------------------------------
 
 NodeRef choose_known(const Match& m) {
   Interval condition = bounds(m[x]);

@@ -154,7 +154,7 @@ Tensor conv(const char* name, const Operand& x, const Operand& weight, const Ten
   return add_bias(convolve(pad_windows(c.x, c.windows), kernels, c.windows), c.bias);
 }
 
-// ---- transposed --------------------------------------------------------------------------------
+// ---- transposed
 
 // stride - 1 zeros after each element of the spatial axes.
 NodeRef insert_zeros(NodeRef x, const std::vector<Window>& windows) {

@@ -45,7 +45,7 @@ NodeRef multiply_and_sum(NodeRef a, NodeRef b, size_t summed) {
   return reshape_node(reduce_node(Op::ReduceSum, product, axes), dims);
 }
 
-// ---- matmul ------------------------------------------------------------------------------------
+// ---- matmul
 
 [[noreturn]] void fail_inner(NodeRef a, NodeRef b, const Dim& columns, const Dim& rows) {
   std::string hint = fmt::format("right needs {} rows", columns.text());
@@ -95,7 +95,7 @@ void check_vectors(NodeRef a, NodeRef b, const char* hint) {
          hint);
 }
 
-// ---- einsum ------------------------------------------------------------------------------------
+// ---- einsum
 
 // A letter of the equation, or 256 + n for the n-th axis of "..." counted from its end.
 using Label = int;

@@ -1,5 +1,6 @@
 #include "transform/simplify.h"
 
+#include "ir/verify.h"
 #include "symbolic/simplify.h"
 
 namespace anneal {
@@ -29,7 +30,14 @@ const std::vector<const RuleSet*>& program_rules() {
 
 std::vector<NodeRef> simplify_program(std::span<const NodeRef> roots, RewriteLog* log,
                                       const DisabledRules& disabled) {
-  return Rewriter(program_rules(), Direction::BottomUp, disabled, log).run(roots);
+  std::vector<NodeRef> result =
+      Rewriter(program_rules(), Direction::BottomUp, disabled, log).run(roots);
+#ifndef NDEBUG
+  // Without the rules that strip them, marks of gradients may be left.
+  const std::string problem = verify(result, disabled.empty() ? kProgramStage : kTensorStage);
+  if (!problem.empty()) throw InternalError("simplify_program made " + problem);
+#endif
+  return result;
 }
 
 }  // namespace anneal
