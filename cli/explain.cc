@@ -9,6 +9,7 @@
 
 #include <anneal/error.h>
 
+#include "ir/infer.h"
 #include "ir/print.h"
 #include "json.h"
 #include "op_example.h"
@@ -91,17 +92,6 @@ std::string sources_text(const OpInfo& row) {
     case ArgKind::Symbol: parts.emplace_back("a name"); break;
   }
   return fmt::format("{}{}", fmt::join(parts, "; "), row.commutative ? "; in either order" : "");
-}
-
-bool accepts(const OpInfo& row, DType dtype) {
-  switch (kind(dtype)) {
-    case DTypeKind::Bool: return row.accepts & kBoolClass;
-    case DTypeKind::Signed:
-    case DTypeKind::Unsigned: return row.accepts & kIntClass;
-    case DTypeKind::Float: return row.accepts & kFloatClass;
-    case DTypeKind::Index: return row.accepts & kIndexClass;
-  }
-  return false;
 }
 
 std::vector<std::string_view> accepted_dtypes(const OpInfo& row) {

@@ -13,6 +13,7 @@
 #include "interpreter_bench.h"
 #include "ir/float_formats.h"
 #include "ir/index.h"
+#include "ir/infer.h"
 
 using namespace anneal;
 using namespace anneal::testing;
@@ -48,12 +49,6 @@ class Sweep {
 
 Scalar eval(Op op, DType dtype, std::initializer_list<Scalar> sources) {
   return evaluate(op, dtype, std::span(sources.begin(), sources.size()));
-}
-
-uint8_t class_of(DType dtype) {
-  if (is_index(dtype)) return kIndexClass;
-  if (is_bool(dtype)) return kBoolClass;
-  return is_float(dtype) ? kFloatClass : kIntClass;
 }
 
 // ---- integers
@@ -295,7 +290,7 @@ TEST_CASE("semantics: every elementwise op has a meaning for every dtype it acce
     const Op op = static_cast<Op>(i);
     if (!is_elementwise(op)) continue;
     for (DType dtype : kAllDTypes) {
-      if (!(info(op).accepts & class_of(dtype))) continue;
+      if (!accepts(info(op), dtype)) continue;
       if (op == Op::Threefry && dtype != DType::U32) continue;
       CAPTURE(name(op));
       CAPTURE(name(dtype));
@@ -571,7 +566,7 @@ TEST_CASE("semantics: tensors hold what evaluate says, bit by bit") {
     const size_t sources = info(op).sources;
     if (!is_elementwise(op) || sources > 2 || info(op).type == TypeRule::Given) continue;
     for (DType dtype : kAllDTypes) {
-      if (is_index(dtype) || is_bool(dtype) || !(info(op).accepts & class_of(dtype))) continue;
+      if (is_index(dtype) || is_bool(dtype) || !accepts(info(op), dtype)) continue;
       Bench bench;
       const std::vector<Scalar> corners =
           is_float(dtype) ? float_corners(dtype) : int_corners(dtype);

@@ -234,6 +234,8 @@ struct Inference {
 
 }  // namespace
 
+bool accepts(const OpInfo& row, DType dtype) { return class_of(dtype) & row.accepts; }
+
 DType infer_dtype(Op op, DType given, std::span<const NodeRef> sources) {
   switch (info(op).type) {
     case TypeRule::Given: return given;
@@ -250,7 +252,7 @@ const Shape* infer_plain_elementwise(Op op, std::span<const NodeRef> sources) {
   const OpInfo& row = info(op);
   bool plain = row.shape == ShapeRule::Elementwise && sources.size() == row.sources &&
                (row.type == TypeRule::Same || row.type == TypeRule::Bool) && op != Op::Threefry;
-  if (!plain || !(class_of(sources[0]->dtype) & row.accepts)) return nullptr;
+  if (!plain || !accepts(row, sources[0]->dtype)) return nullptr;
   for (NodeRef source : sources)
     if (source->shape != sources[0]->shape || source->dtype != sources[0]->dtype) return nullptr;
   return sources[0]->shape;

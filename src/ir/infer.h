@@ -14,6 +14,10 @@ struct Limits {
   static constexpr size_t kSources = 4096;
 };
 
+// Whether the tensor sources of an op may have this dtype. The selector of a where and the places
+// of an indexed access have rules of their own.
+bool accepts(const OpInfo& row, DType dtype);
+
 // `given` when there are too few sources to tell.
 DType infer_dtype(Op op, DType given, std::span<const NodeRef> sources);
 
