@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -310,17 +311,17 @@ TEST_CASE("symbolic: every rule fires for each of its lines of the table") {
       return fmt::format("{}/{}", hit.set, hit.rule) == rule;
     });
   };
-  RewriteLog all;
+  std::set<std::string> covered;
   for (const Case& row : kCases) {
     RewriteLog log;
     Rewriter(index_rules(), Direction::BottomUp, {}, &log).run(read(row.before));
     INFO(row.before);
     CHECK_MESSAGE(fired(log, row.rule), row.rule, " did not fire");
-    all.add(log);
+    covered.emplace(row.rule);
   }
   for (const RuleSet* set : index_rules())
     for (const Rule& rule : set->rules())
-      CHECK_MESSAGE(fired(all, fmt::format("{}/{}", set->name(), rule.name)), rule.name,
+      CHECK_MESSAGE(covered.contains(fmt::format("{}/{}", set->name(), rule.name)), rule.name,
                     " is untested");
 }
 

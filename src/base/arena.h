@@ -22,8 +22,6 @@ class Arena {
     return result;
   }
 
-  size_t bytes_reserved() const { return reserved_; }
-
  private:
   void grow(size_t bytes);
 

@@ -15,10 +15,6 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-struct KeyHash {
-  size_t operator()(const Key& key) const { return key.low; }
-};
-
 std::string to_text(const Key& key);  // 32 hexadecimal digits
 
 // Feeds words into two multiply-and-fold lanes. Order matters; lengths must be fed by the caller.

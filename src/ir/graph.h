@@ -40,7 +40,6 @@ class Graph {
   const Shape* intern_shape(std::span<const NodeRef> dims);
 
   size_t node_count() const { return nodes_.size(); }
-  size_t bytes_reserved() const { return arena_.bytes_reserved(); }
 
   // Changes whenever handles of this graph lose their meaning: the key of caches outside.
   uint64_t generation() const { return generation_; }

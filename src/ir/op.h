@@ -69,10 +69,6 @@ class OpSet {
   }
   constexpr void add(Op op) { words_[index(op) / 64] |= bit(op); }
   constexpr bool contains(Op op) const { return words_[index(op) / 64] & bit(op); }
-  constexpr bool contains(const OpSet& other) const {
-    return !(other.words_[0] & ~words_[0]) && !(other.words_[1] & ~words_[1]);
-  }
-  constexpr bool empty() const { return !(words_[0] | words_[1]); }
 
  private:
   static constexpr int index(Op op) { return static_cast<int>(op); }

@@ -43,18 +43,6 @@ void RewriteLog::record(std::string_view set, std::string_view rule, NodeRef bef
                        before->origin ? to_text(*before->origin) : std::string()});
 }
 
-void RewriteLog::add(const RewriteLog& other) {
-  for (const Hit& theirs : other.hits_) {
-    auto hit = std::find_if(hits_.begin(), hits_.end(), [&](const Hit& h) {
-      return h.set == theirs.set && h.rule == theirs.rule;
-    });
-    if (hit == hits_.end()) hit = hits_.insert(hits_.end(), {theirs.set, theirs.rule});
-    hit->count += theirs.count;
-  }
-  for (const Event& event : other.events_)
-    if (events_.size() < keep_events_) events_.push_back(event);
-}
-
 struct Rewriter::State {
   struct Frame {
     NodeRef node;       // what was asked for

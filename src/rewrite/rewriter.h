@@ -32,7 +32,6 @@ class RewriteLog {
   explicit RewriteLog(size_t keep_events = 0) : keep_events_(keep_events) {}
 
   void record(std::string_view set, std::string_view rule, NodeRef before, NodeRef after);
-  void add(const RewriteLog& other);
 
   const std::vector<Hit>& hits() const { return hits_; }        // in the order of the first hit
   const std::vector<Event>& events() const { return events_; }  // the first `keep_events`
