@@ -318,7 +318,7 @@ void explain(const ExplainOptions& options) {
   if (const models::ProgramRow* row = models::find_program(options.target))
     return explain_program(*row, options);
   std::vector<std::string_view> names = program_names();
-  for (int i = 0; i < kOpCount; ++i) names.push_back(name(static_cast<Op>(i)));
+  for (int i = 0; i < kTensorOpCount; ++i) names.push_back(name(static_cast<Op>(i)));
   fail_unknown("op or program", options.target, names);
 }
 

@@ -189,7 +189,7 @@ TEST_CASE("cli: graph --json names every node, its phase and its origin") {
 }
 
 TEST_CASE("cli: every op can be explained, with the rules that run") {
-  for (int i = 0; i < kOpCount; ++i) {
+  for (int i = 0; i < kTensorOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     const std::string command = fmt::format("explain {}", name(op));
     INFO(command);

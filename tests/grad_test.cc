@@ -33,7 +33,7 @@ Tensor x2() { return tensor({1.0, -2.0}); }
 }  // namespace
 
 TEST_CASE("grad: every op that carries floats has both rules, or is known to have none") {
-  for (int i = 0; i < kOpCount; ++i) {
+  for (int i = 0; i < kTensorOpCount; ++i) {
     Op op = static_cast<Op>(i);
     const OpInfo& row = info(op);
     bool carries_floats =

@@ -274,7 +274,7 @@ TEST_CASE("op cases: every op is reached") {
     add_ops(build_case(op_case).output, reached);
     if (op_case.is_symbolic()) add_ops(build_case(op_case, {}, symbolic_size()).output, reached);
   });
-  for (int i = 0; i < kOpCount; ++i) {
+  for (int i = 0; i < kTensorOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     CHECK_MESSAGE(reached.contains(op), "no case reaches " << name(op));
   }

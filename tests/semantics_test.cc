@@ -286,7 +286,7 @@ double distance(Scalar a, Scalar b) {
 // ---- elementwise ops
 
 TEST_CASE("semantics: every elementwise op has a meaning for every dtype it accepts") {
-  for (int i = 0; i < kOpCount; ++i) {
+  for (int i = 0; i < kTensorOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     if (!is_elementwise(op)) continue;
     for (DType dtype : kAllDTypes) {
@@ -561,7 +561,7 @@ TEST_CASE("semantics: cast follows scalar.h") {
 // The interpreter repeats a few ops for speed; on every corner they must equal semantics.cc.
 TEST_CASE("semantics: tensors hold what evaluate says, bit by bit") {
   Sweep sweep;
-  for (int number = 0; number < kOpCount; ++number) {
+  for (int number = 0; number < kTensorOpCount; ++number) {
     const Op op = static_cast<Op>(number);
     const size_t sources = info(op).sources;
     if (!is_elementwise(op) || sources > 2 || info(op).type == TypeRule::Given) continue;

@@ -379,7 +379,7 @@ class RandomProgram {
   }
 
   void step() {
-    Op op = static_cast<Op>(below(kOpCount));
+    Op op = static_cast<Op>(below(kTensorOpCount));
     NodeRef a = pick();
     auto like = [&](NodeRef n) { return n->dtype == a->dtype && n->shape == a->shape; };
     std::string error;

@@ -77,7 +77,7 @@ void check_round_trip(const Roots& roots) {
 Roots elementwise() {
   Roots roots;
   NodeRef condition = input(DType::Bool, {}, 99);
-  for (int i = 0; i < kOpCount; ++i) {
+  for (int i = 0; i < kTensorOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     if (!is_elementwise(op)) continue;
     for (DType dtype : kAllDTypes) {
@@ -222,7 +222,7 @@ TEST_CASE("text ir: every program comes back") {
 }
 
 TEST_CASE("text ir: the programs cover every op and every dtype") {
-  std::vector<bool> ops(kOpCount), dtypes(kDTypeCount);
+  std::vector<bool> ops(kTensorOpCount), dtypes(kDTypeCount);
   Graph graph;
   GraphScope scope(graph);
   for (const Program& program : kPrograms)

@@ -42,7 +42,30 @@ struct Inference {
       reject(fmt::format("has {} sources, at most {}", n, Limits::kSources));
   }
 
+  // Positions are indices, conditions bools; the value stored is what the buffer holds.
+  void check_access() {
+    if (source(0)->op != Op::Buffer) return reject("needs a buffer");
+    if (source(1)->dtype != DType::Index) return reject("its position is no index");
+    if (!is_bool(source(2)->dtype)) return reject("its condition is no bool");
+    if (op != Op::Load && source(3)->dtype != source(0)->dtype)
+      return reject(fmt::format("stores {} in {}", name(source(3)->dtype), name(source(0)->dtype)));
+    if (op != Op::Load && (arg.axis < 0 || arg.axis > static_cast<int64_t>(tail().size())))
+      return reject(fmt::format("{} of {} axes", arg.axis, tail().size()));
+    for (size_t i = 1; i < row().sources; ++i)
+      if (source(i)->rank() != 0) reject("needs scalars");
+    check_axis_variables();
+  }
+
+  void check_axis_variables() {
+    if (row().tail != Tail::Inputs) return;
+    for (NodeRef axis : tail())
+      if (axis->op != Op::Variable) reject("an axis is no variable");
+  }
+
   void check_dtypes() {
+    if (op == Op::Load || op == Op::Store || op == Op::StoreAdd) return check_access();
+    if (is_reduce_over(op)) check_axis_variables();
+    if (is_reduce_over(op) && source(0)->rank() != 0) reject("needs a scalar");
     for (size_t i = 0; i < row().sources; ++i) {
       bool selector = op == Op::Where && i == 0;
       bool places = row().shape >= ShapeRule::Gather && i == 1;
@@ -66,6 +89,7 @@ struct Inference {
         (dtype == DType::Index || is_bool(dtype) != is_bool(source(0)->dtype) ||
          byte_size(dtype) != byte_size(source(0)->dtype)))
       reject(fmt::format("{} cannot be read as {}", name(source(0)->dtype), name(dtype)));
+    if (op == Op::AsIndex && source(0)->rank() != 0) reject("needs a scalar");
     if (op == Op::Threefry && dtype != DType::U32) reject("needs u32");
   }
 

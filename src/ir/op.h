@@ -60,6 +60,11 @@ inline bool is_elementwise(Op op) { return info(op).shape == ShapeRule::Elementw
 inline bool is_movement(Op op) { return op >= Op::Reshape && op <= Op::Flip; }
 inline bool is_reduce(Op op) { return op >= Op::ReduceSum && op <= Op::ReduceMin; }
 
+// Ops that only kernels have; users cannot write them. They are the last of the table.
+inline constexpr int kTensorOpCount = static_cast<int>(Op::MulAdd);
+inline constexpr bool is_kernel_op(Op op) { return op >= Op::MulAdd; }
+inline bool is_reduce_over(Op op) { return op >= Op::SumOver && op <= Op::MinOver; }
+
 // A set of ops, as a pattern or a stage's table of legal nodes needs it.
 class OpSet {
  public:

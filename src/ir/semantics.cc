@@ -174,6 +174,8 @@ Scalar evaluate(Op op, DType dtype, std::span<const Scalar> sources) {
     case Op::Where: return a.bits() != 0 ? b : sources[2];
     case Op::Threefry:
       return Scalar::of_int(dtype, threefry(word(a), word(b), word(sources[2]), word(sources[3])));
+    case Op::MulAdd:
+      return Scalar::of(dtype, std::fma(a.as_double(), b.as_double(), sources[2].as_double()));
     case Op::Cast: return checked_cast(a, dtype);
     case Op::Bitcast: return bitcast(a, dtype);
     default: break;

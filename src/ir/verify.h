@@ -16,18 +16,29 @@ struct Stage {
   OpSet legal;
 };
 
-constexpr OpSet all_ops_but(std::initializer_list<Op> excluded) {
+constexpr OpSet tensor_ops_but(std::initializer_list<Op> excluded) {
   const OpSet without(excluded);
   OpSet set;
-  for (int i = 0; i < kOpCount; ++i)
+  for (int i = 0; i < kTensorOpCount; ++i)
     if (!without.contains(static_cast<Op>(i))) set.add(static_cast<Op>(i));
   return set;
 }
 
-// What the user wrote: everything.
-inline constexpr Stage kTensorStage{"tensor", all_ops_but({})};
+// Scalars and the ops of kernels.
+constexpr OpSet kernel_ops() {
+  OpSet set{Op::Const, Op::Variable, Op::Buffer};
+  for (int i = static_cast<int>(Op::Neg); i <= static_cast<int>(Op::Bitcast); ++i)
+    set.add(static_cast<Op>(i));
+  for (int i = kTensorOpCount; i < kOpCount; ++i) set.add(static_cast<Op>(i));
+  return set;
+}
+
+// What the user wrote: everything but the ops of kernels.
+inline constexpr Stage kTensorStage{"tensor", tensor_ops_but({})};
 // Gradients are taken: nothing speaks of them any more.
-inline constexpr Stage kProgramStage{"program", all_ops_but({Op::StopGradient, Op::CustomGrad})};
+inline constexpr Stage kProgramStage{"program", tensor_ops_but({Op::StopGradient, Op::CustomGrad})};
+// What one kernel computes: Store nodes over axes.
+inline constexpr Stage kKernelStage{"kernel", kernel_ops()};
 
 // The first problem of what the roots reach, as "%2 = exp %1 : f32[4]: ...", with the lines of
 // print(roots); empty when there is none. The roots are of the current graph.

@@ -14,7 +14,7 @@ using namespace captures;
 
 OpSet elementwise_ops() {
   OpSet ops;
-  for (int i = 0; i < kOpCount; ++i)
+  for (int i = 0; i < kTensorOpCount; ++i)
     if (is_elementwise(static_cast<Op>(i))) ops.add(static_cast<Op>(i));
   return ops;
 }

@@ -1,0 +1,88 @@
+// The last form before code: a list of typed vector instructions with structured loops, which every
+// backend translates one by one. It runs once for each cell of a grid; cells are independent.
+// Knows nothing of tensors, and decides nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "ir/op.h"
+
+namespace anneal {
+
+// A value is named by the instruction that makes it.
+using ValueId = int32_t;
+inline constexpr ValueId kNoValue = -1;
+
+enum class Code : uint8_t {
+  Constant,  // `bits` is a Scalar's payload (double bits for floats); all lanes alike
+  Size,      // symbolic size number `bits`: index scalar
+  Cell,      // the number of this cell: index scalar
+  Compute,   // elementwise `op` of operands, lane by lane; every operand has `lanes` lanes.
+             // Meaning: semantics.h, in f32 for f32. Cast and Bitcast give `dtype`.
+  Splat,     // operand 0, a scalar, in every lane
+  Ramp,      // operand 0 + lane * operand 1, both index scalars: index lanes
+  Combine,   // all lanes of operand 0 by `op` (Add Mul Max Min And Or): a scalar. Fixed tree: upper
+             // half into lower half until one is left (lower first operand).
+  Load,      // buffer `bits`. Operand 0 is the element's place: an index scalar, from which `lanes`
+             // neighbours are read, or index lanes. Operand 1: condition (bool lanes) or none;
+             // lanes where it fails are 0 and their memory is not touched.
+  Store,     // the same with operand 2, the value to store; makes no value
+  Loop,      // operands begin, end, step (index scalars, step > 0); its value is the counter
+  Carry,     // right after a Loop: a value that starts as operand 0 and is replaced every round by
+             // what Next says. After the loop it keeps its last value.
+  Next,      // operand 0: a Carry of the loop that ends next, operand 1: its value in the next
+             // round. All of them come right before EndLoop.
+  EndLoop,   //
+  If,        // operand 0: a bool scalar; holds until EndIf and makes no value
+  EndIf,
+};
+
+struct Instruction {
+  Code code;
+  Op op = Op::Add;
+  DType dtype = DType::F32;  // of the value; of what is stored
+  uint16_t lanes = 1;        // 1: a scalar
+  std::array<ValueId, 4> operands{kNoValue, kNoValue, kNoValue, kNoValue};
+  uint64_t bits = 0;
+
+  friend bool operator==(const Instruction&, const Instruction&) = default;
+};
+
+// dtypes of values: f32, f64, every integer, bool and index compute; f16, bf16 and fp8 are only
+// loaded, stored, cast and bitcast.
+struct ProgramBuffer {
+  DType dtype = DType::F32;
+  bool written = false;
+  friend bool operator==(const ProgramBuffer&, const ProgramBuffer&) = default;
+};
+
+// Memory of one cell's own, uninitialised, 64-byte aligned, fast: buffer number
+// program.buffers.size() + i.
+struct LocalBuffer {
+  DType dtype = DType::F32;
+  int64_t elements = 0;
+  friend bool operator==(const LocalBuffer&, const LocalBuffer&) = default;
+};
+
+struct Program {
+  std::string name;                    // an identifier; no part of what it does
+  std::vector<ProgramBuffer> buffers;  // the parameters
+  std::vector<LocalBuffer> locals;
+  int sizes = 0;  // symbolic sizes among the parameters
+  std::vector<Instruction> code;
+
+  DType buffer_dtype(uint64_t number) const {
+    return number < buffers.size() ? buffers[number].dtype : locals[number - buffers.size()].dtype;
+  }
+};
+
+// The first thing wrong with it: an operand that is not made before or not in scope, lanes or
+// dtypes that do not fit, loops that do not nest. Empty when there is none.
+std::string verify(const Program& program);
+std::string to_text(const Program& program);
+
+}  // namespace anneal

@@ -1,0 +1,71 @@
+// A program as kernels in order: what is stored, what is fused, and why the rest is not.
+// A function of structure alone; every size may be symbolic.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rewrite/rewriter.h"
+#include "schedule/capabilities.h"
+#include "schedule/kernel_body.h"
+
+namespace anneal {
+
+// Memory a schedule speaks of.
+struct ScheduleBuffer {
+  DType dtype = DType::F32;
+  NodeRef elements = nullptr;  // how many: an index expression
+  NodeRef external = nullptr;  // the program's Buffer node whose memory this is
+  int output = -1;             // which root's value this is to hold; -1: only needed meanwhile
+  // Neither: a temporary, whose place the memory plan chooses.
+  bool is_temporary() const { return !external && output < 0; }
+};
+
+// One body of a kernel and the memory it works on.
+struct KernelPart {
+  KernelBody body;
+  std::vector<int> arguments;  // body.buffers[i] is schedule.buffers[arguments[i]]
+};
+
+// The parts of a phase are independent of each other; a phase begins when the one before has ended.
+using KernelPhase = std::vector<KernelPart>;
+
+enum class UnfusedReason : uint8_t { Reuse, Limit, Reduce, Shape, Dtype, Size };
+std::string_view name(UnfusedReason reason);
+
+// A value one kernel stores and another loads.
+struct UnfusedEdge {
+  int producer = -1, consumer = -1;  // kernels
+  int buffer = -1;
+  UnfusedReason reason = UnfusedReason::Reuse;
+  double cost = 0;  // what fusing would have cost, in nanoseconds more than storing (estimate)
+  NodeRef value = nullptr;  // of the program
+};
+
+struct Kernel {
+  std::vector<KernelPhase> phases;
+  std::vector<NodeRef> nodes;  // of the program, that are computed in it
+};
+
+struct Schedule {
+  std::unique_ptr<Graph> graph;  // owns every node of the bodies
+  std::vector<ScheduleBuffer> buffers;
+  std::vector<Kernel> kernels;
+  std::vector<UnfusedEdge> unfused;
+  std::vector<int> outputs;  // the buffer that holds root i in the end; external for an Assign
+};
+
+// Passes to leave out, by name, for tests: "inline", "group", "merge", "split-axes", "split-reduce",
+// "in-place".
+struct ScheduleOptions {
+  Capabilities capabilities;
+  std::vector<std::string> disabled;
+};
+
+// The roots are of the current graph, simplified, without marks for gradients. Assignments among
+// what they need must be roots themselves; they are stored after every read.
+Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions& options = {});
+
+}  // namespace anneal
