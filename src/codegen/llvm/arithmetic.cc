@@ -82,12 +82,20 @@ Value* Arithmetic::int_constant(Value* like, uint64_t bits) {
   return llvm::ConstantInt::get(like->getType(), bits);
 }
 
+Value* Arithmetic::choose(Value* condition, Value* a, Value* b) {
+  if (auto* known = llvm::dyn_cast<llvm::Constant>(condition)) {
+    if (known->isAllOnesValue()) return a;
+    if (known->isNullValue()) return b;
+  }
+  return builder_.CreateSelect(condition, a, b);
+}
+
 Value* Arithmetic::compute(Op op, DType dtype, std::span<const Operand> operands) {
   Value* a = operands[0].value;
   Value* b = operands.size() > 1 ? operands[1].value : nullptr;
   const DType from = operands[0].dtype;
   switch (op) {
-    case Op::Where: return builder_.CreateSelect(a, b, operands[2].value);
+    case Op::Where: return choose(a, b, operands[2].value);
     case Op::Threefry: return threefry(operands);
     case Op::MulAdd:
       return builder_.CreateIntrinsic(a->getType(), llvm::Intrinsic::fma,
@@ -144,7 +152,7 @@ Value* Arithmetic::float_op(Op op, Value* a, Value* b) {
 // choice is one instruction of x86, and the outer one vanishes where b is a constant.
 Value* Arithmetic::extreme(Op op, Value* a, Value* b) {
   Value* beyond = op == Op::Max ? builder_.CreateFCmpOGT(b, a) : builder_.CreateFCmpOLT(b, a);
-  return builder_.CreateSelect(is_nan(b), b, builder_.CreateSelect(beyond, b, a));
+  return choose(is_nan(b), b, choose(beyond, b, a));
 }
 
 Value* Arithmetic::library_call(const char* name, Value* a, Value* b) {
@@ -197,7 +205,7 @@ Value* Arithmetic::int_op(Op op, DType dtype, Value* a, Value* b) {
     case Op::Shl: {
       // Beyond the width LLVM's shift is undefined, but nobody looks at it there.
       Value* fits = builder_.CreateICmpULT(b, int_constant(b, 8 * byte_size(dtype)));
-      return builder_.CreateSelect(fits, builder_.CreateShl(a, b), int_constant(a, 0));
+      return choose(fits, builder_.CreateShl(a, b), int_constant(a, 0));
     }
     case Op::Shr: return shift_right(dtype, a, b);
     default: throw InternalError(fmt::format("{} of {} has no code", name(op), name(dtype)));
@@ -209,12 +217,12 @@ Value* Arithmetic::shift_right(DType dtype, Value* a, Value* b) {
   Value* zero = int_constant(a, 0);
   if (is_unsigned(dtype)) {
     Value* fits = builder_.CreateICmpULT(b, int_constant(b, width));
-    return builder_.CreateSelect(fits, builder_.CreateLShr(a, b), zero);
+    return choose(fits, builder_.CreateLShr(a, b), zero);
   }
   Value* count =
       builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, int_constant(b, width - 1));
   Value* negative = builder_.CreateICmpSLT(b, int_constant(b, 0));
-  return builder_.CreateSelect(negative, zero, builder_.CreateAShr(a, count));
+  return choose(negative, zero, builder_.CreateAShr(a, count));
 }
 
 Value* Arithmetic::divide(Op op, DType dtype, const Operand& a, const Operand& b) {
@@ -235,10 +243,10 @@ Value* Arithmetic::divide(Op op, DType dtype, const Operand& a, const Operand& b
     return divide_signed(op, a.value, b.value);
   }
   Value* by_zero = builder_.CreateICmpEQ(b.value, zero);
-  Value* safe = builder_.CreateSelect(by_zero, int_constant(b.value, 1), b.value);
+  Value* safe = choose(by_zero, int_constant(b.value, 1), b.value);
   Value* result =
       quotient ? builder_.CreateUDiv(a.value, safe) : builder_.CreateURem(a.value, safe);
-  return builder_.CreateSelect(by_zero, zero, result);
+  return choose(by_zero, zero, result);
 }
 
 // Truncated division, then a step down where the remainder has the other sign than the divisor.
@@ -248,18 +256,18 @@ Value* Arithmetic::divide_signed(Op op, Value* a, Value* b) {
   Value* one = int_constant(a, 1);
   Value* by_zero = builder_.CreateICmpEQ(b, zero);
   Value* by_minus_one = builder_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(b->getType()));
-  Value* safe = builder_.CreateSelect(builder_.CreateOr(by_zero, by_minus_one), one, b);
+  Value* safe = choose(builder_.CreateOr(by_zero, by_minus_one), one, b);
   Value* quotient = builder_.CreateSDiv(a, safe);
   Value* remainder = builder_.CreateSub(a, builder_.CreateMul(quotient, safe));
   Value* other_sign = builder_.CreateICmpSLT(builder_.CreateXor(remainder, safe), zero);
   Value* step = builder_.CreateAnd(builder_.CreateICmpNE(remainder, zero), other_sign);
   if (op == Op::Mod) {
-    Value* stepped = builder_.CreateSelect(step, builder_.CreateAdd(remainder, safe), remainder);
-    return builder_.CreateSelect(by_zero, zero, stepped);
+    Value* stepped = choose(step, builder_.CreateAdd(remainder, safe), remainder);
+    return choose(by_zero, zero, stepped);
   }
-  Value* stepped = builder_.CreateSelect(step, builder_.CreateSub(quotient, one), quotient);
-  Value* negated = builder_.CreateSelect(by_minus_one, builder_.CreateNeg(a), stepped);
-  return builder_.CreateSelect(by_zero, zero, negated);
+  Value* stepped = choose(step, builder_.CreateSub(quotient, one), quotient);
+  Value* negated = choose(by_minus_one, builder_.CreateNeg(a), stepped);
+  return choose(by_zero, zero, negated);
 }
 
 // As in semantics.cc, lane by lane.
@@ -326,8 +334,7 @@ Value* Arithmetic::int_to_float(Value* value, DType from, DType to) {
     Value* low = builder_.CreateAnd(value, int_constant(value, kFolded));
     // In two's complement too this is the odd one of the two neighbours without low bits.
     Value* any = builder_.CreateICmpNE(low, int_constant(value, 0));
-    Value* sticky =
-        builder_.CreateSelect(any, int_constant(value, kFolded + 1), int_constant(value, 0));
+    Value* sticky = choose(any, int_constant(value, kFolded + 1), int_constant(value, 0));
     Value* folded =
         builder_.CreateOr(builder_.CreateAnd(value, int_constant(value, ~kFolded)), sticky);
     // Small ones are exact as they are.
@@ -337,7 +344,7 @@ Value* Arithmetic::int_to_float(Value* value, DType from, DType to) {
                                         : value;
     Value* large =
         builder_.CreateICmpUGE(magnitude, llvm::ConstantInt::get(type, uint64_t{1} << 53));
-    value = builder_.CreateSelect(large, folded, value);
+    value = choose(large, folded, value);
   }
   return narrow(round_to_odd(convert(value, DType::F64)), to);
 }
@@ -361,11 +368,10 @@ Value* Arithmetic::round_to_odd(Value* value) {
   Value* bits = builder_.CreateBitCast(rounded, value_type(context, DType::U32, lanes));
   Value* too_far = builder_.CreateFCmpOGT(unary(llvm::Intrinsic::fabs, back),
                                           unary(llvm::Intrinsic::fabs, value));
-  Value* toward_zero =
-      builder_.CreateSelect(too_far, builder_.CreateSub(bits, int_constant(bits, 1)), bits);
+  Value* toward_zero = choose(too_far, builder_.CreateSub(bits, int_constant(bits, 1)), bits);
   Value* odd = builder_.CreateOr(toward_zero, int_constant(bits, 1));
   Value* inexact = builder_.CreateFCmpONE(back, value);  // not so for NaN, which stays
-  return builder_.CreateBitCast(builder_.CreateSelect(inexact, odd, bits), single);
+  return builder_.CreateBitCast(choose(inexact, odd, bits), single);
 }
 
 Value* Arithmetic::widen(Value* bits, DType from) {
@@ -392,7 +398,7 @@ Value* Arithmetic::widen(Value* bits, DType from) {
   Value* moved = builder_.CreateOr(sign, builder_.CreateShl(magnitude, int_constant(code, 7)));
   Value* value = builder_.CreateFMul(extend(moved), llvm::ConstantFP::get(single, 256.0));
   Value* nan = builder_.CreateICmpEQ(magnitude, int_constant(code, 0x7f));
-  return builder_.CreateSelect(nan, llvm::ConstantFP::getNaN(single), value);
+  return choose(nan, llvm::ConstantFP::getNaN(single), value);
 }
 
 // For every format: the normal codes get f32's exponent bias, the subnormal ones are integers
@@ -415,13 +421,13 @@ Value* Arithmetic::widen_by_parts(Value* bits, DType from) {
   Value* small = builder_.CreateBitCast(
       builder_.CreateFMul(builder_.CreateUIToFP(magnitude, single), unit), word);
   Value* is_small = builder_.CreateICmpULT(magnitude, int_constant(code, format.hidden_bit()));
-  Value* finite = builder_.CreateSelect(is_small, small, normal);
+  Value* finite = choose(is_small, small, normal);
   // The top exponent keeps its mantissa; a format without infinity has NaN there.
   Value* top = format.has_infinity
                    ? builder_.CreateOr(shifted, int_constant(code, kSingle.overflow_code()))
                    : int_constant(code, kSingle.overflow_code() + kSingle.hidden_bit() / 2);
   Value* overflown = builder_.CreateICmpUGE(magnitude, int_constant(code, format.overflow_code()));
-  Value* result = builder_.CreateSelect(overflown, top, finite);
+  Value* result = choose(overflown, top, finite);
   Value* sign = builder_.CreateAnd(code, int_constant(code, format.sign_code()));
   Value* sign_shift = int_constant(code, static_cast<uint64_t>(kSingle.width() - format.width()));
   return builder_.CreateBitCast(builder_.CreateOr(result, builder_.CreateShl(sign, sign_shift)),
@@ -449,7 +455,7 @@ Value* Arithmetic::narrow_bf16(Value* value) {
   Value* bias = builder_.CreateAdd(odd, int_constant(bits, 0x7fff));
   Value* rounded = builder_.CreateLShr(builder_.CreateAdd(bits, bias), sixteen);
   Value* nan = builder_.CreateOr(upper, int_constant(bits, 0x40));
-  return builder_.CreateTrunc(builder_.CreateSelect(is_nan(value), nan, rounded),
+  return builder_.CreateTrunc(choose(is_nan(value), nan, rounded),
                               value_type(context, DType::U16, lanes));
 }
 
@@ -484,12 +490,12 @@ Value* Arithmetic::narrow_by_parts(Value* value, DType to) {
   const uint64_t least_normal =
       std::bit_cast<uint32_t>(static_cast<float>(power_of_two(format.min_exponent())));
   Value* is_small = builder_.CreateICmpULT(magnitude, int_constant(magnitude, least_normal));
-  Value* finite = builder_.CreateSelect(is_small, small, normal);
+  Value* finite = choose(is_small, small, normal);
   Value* overflow = int_constant(magnitude, format.overflow_code());
   Value* code = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, finite, overflow);
   const uint64_t quiet = format.has_infinity ? format.hidden_bit() >> 1 : 0;
   Value* nan = int_constant(magnitude, format.overflow_code() + quiet);
-  code = builder_.CreateSelect(is_nan(value), nan, code);
+  code = choose(is_nan(value), nan, code);
 
   Value* bits = builder_.CreateBitCast(value, word);
   Value* sign = builder_.CreateAnd(

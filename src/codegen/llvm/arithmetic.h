@@ -4,7 +4,6 @@
 
 #include <span>
 
-#include <llvm/Analysis/InstSimplifyFolder.h>
 #include <llvm/IR/IRBuilder.h>
 
 #include "ir/dtype.h"
@@ -12,7 +11,8 @@
 
 namespace anneal {
 
-using Builder = llvm::IRBuilder<llvm::InstSimplifyFolder>;
+// Folds constants only: whatever looks through phis would take those of open loops for constants.
+using Builder = llvm::IRBuilder<>;
 
 // bool is i1 and index i64; f16, bf16 and fp8 are the integers of their bits.
 llvm::Type* value_type(llvm::LLVMContext& context, DType dtype, unsigned lanes);
@@ -52,6 +52,7 @@ class Arithmetic {
   llvm::Value* round_to_odd(llvm::Value* value);
   llvm::Value* int_to_float(llvm::Value* value, DType from, DType to);
 
+  llvm::Value* choose(llvm::Value* condition, llvm::Value* a, llvm::Value* b);
   llvm::Value* is_nan(llvm::Value* value) { return builder_.CreateFCmpUNO(value, value); }
   llvm::Value* int_constant(llvm::Value* like, uint64_t bits);
   llvm::Type* with_lanes_of(llvm::Value* like, llvm::Type* element);

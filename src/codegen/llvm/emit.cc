@@ -43,7 +43,7 @@ class Emitter {
       : context_(module.getContext()),
         module_(module),
         program_(program),
-        builder_(context_, llvm::InstSimplifyFolder(module.getDataLayout())),
+        builder_(context_),
         arithmetic_(builder_, converts_half(target)) {
     make_function(target);
   }
