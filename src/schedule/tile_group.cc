@@ -55,7 +55,9 @@ class TileGrouper {
   const ScheduleBuffer& buffer(int number) const {
     return program_.buffers[static_cast<size_t>(number)];
   }
-  bool is_large(int number) const { return large_[static_cast<size_t>(number)] != 0; }
+  bool is_large(int number) const {  // tiles, which are made later, are not
+    return static_cast<size_t>(number) < large_.size() && large_[static_cast<size_t>(number)];
+  }
 
   static bool is_simple(const Fragment& f) {
     return f.phases.size() == 1 && f.phases[0].size() == 1 && f.phases[0][0]->op == Op::Store &&
