@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "graph_check.h"
+#include "graph_shrink.h"
 #include "ir/build.h"
 #include "ir/node_map.h"
 #include "ir/print.h"
@@ -146,4 +147,30 @@ TEST_CASE("random graph: without any rounding the values are within the bounds")
       }
     }
   }
+}
+
+TEST_CASE("random graph: a failing program shrinks to what fails") {
+  // Pretend that a sum of an exponential is wrong.
+  auto failure = [](std::span<const NodeRef> roots) -> std::string {
+    for (NodeRef node : topological_order(roots))
+      if (node->op == Op::ReduceSum)
+        for (NodeRef below : topological_order(std::span(&node, 1)))
+          if (below->op == Op::Exp) return "wrong";
+    return "";
+  };
+  int shrunk = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Graph graph;
+    GraphScope scope(graph);
+    const std::vector<NodeRef> roots = random_graph(seed);
+    if (failure(roots).empty()) continue;
+    const ShrunkGraph result = shrink_graph(roots, failure);
+    CHECK(failure(result.roots) == "wrong");
+    size_t nodes = 0;
+    for (NodeRef node : topological_order(result.roots)) nodes += node->dtype != DType::Index;
+    CHECK_MESSAGE(nodes <= 6, print(result.roots));
+    CHECK(verify(result.roots, kProgramStage) == "");
+    ++shrunk;
+  }
+  CHECK(shrunk > 5);
 }
