@@ -1,5 +1,5 @@
-// How many kernels programs become: one for what belongs together. And what kernels hold: forward
-// and backward nodes together, and no division where a movement only renames places.
+// How many kernels programs become: one for what belongs together, and no division where a
+// movement only renames places.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -12,9 +12,7 @@
 #include <anneal/anneal.h>
 
 #include "ir/index.h"
-#include "models/program.h"
 #include "schedule/schedule.h"
-#include "transform/phase.h"
 #include "transform/simplify.h"
 
 using namespace anneal;
@@ -114,35 +112,4 @@ TEST_CASE("kernel counts: what belongs together is one kernel") {
                                                            << listing(schedule));
     CHECK(!schedule.kernels.empty());
   }
-}
-
-TEST_CASE("kernel counts: a training step has kernels with forward and backward nodes") {
-  Graph graph;
-  GraphScope scope(graph);
-  const models::Program program = models::mlp();
-  std::vector<Tensor> all{program.loss};
-  all.insert(all.end(), program.gradients.begin(), program.gradients.end());
-  all.insert(all.end(), program.updates.begin(), program.updates.end());
-  const std::vector<NodeRef> roots = simplified(all);
-  const auto backward = std::span(roots).subspan(1, program.gradients.size());
-  const auto update = std::span(roots).subspan(1 + program.gradients.size());
-  const NodeMap<Phase> phase_of = phases(std::span(roots).first(1), backward, update);
-  // The gradients themselves are wanted by nobody.
-  std::vector<NodeRef> wanted{roots[0]};
-  wanted.insert(wanted.end(), update.begin(), update.end());
-  const Schedule schedule = schedule_program(wanted);
-  size_t both = 0;
-  for (const Kernel& kernel : schedule.kernels) {
-    bool forward = false, back = false;
-    for (NodeRef node : kernel.nodes) {
-      const Phase* phase = phase_of.find(node);
-      REQUIRE(phase != nullptr);
-      // Constants and movement alone would not show that anything is computed together.
-      if (!is_elementwise(node->op) && !is_reduce(node->op)) continue;
-      forward |= *phase == Phase::Forward;
-      back |= *phase == Phase::Backward;
-    }
-    both += forward && back;
-  }
-  CHECK(both > 0);
 }

@@ -57,7 +57,6 @@ class Generator {
   Generator(uint64_t seed, const RandomGraphOptions& options) : random_(seed), options_(options) {
     // Neighbouring seeds begin alike.
     random_.discard(16);
-    if (chance(10)) options_.max_elements *= 10;
     choose_sizes();
     for (int k = 0; k < 3; ++k) push(any_leaf());
     push(leaf(pool_[0]->shape->dims(), DType::F32));

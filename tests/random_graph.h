@@ -18,7 +18,7 @@ struct RandomGraphOptions {
   bool tame = true;
   bool symbolic = true;         // sizes may be Variables
   bool assigns = true;          // roots may store into buffers
-  int64_t max_elements = 3000;  // of a node, at the largest sizes; ten times that now and then
+  int64_t max_elements = 3000;  // of a node, at the largest sizes
 };
 
 // The roots of a program in the current graph; Assign nodes are roots themselves. The contents of

@@ -28,13 +28,18 @@ std::string run_and_compare(std::span<const NodeRef> roots, const Schedule& sche
     if (node->op == Op::Variable) named[std::string(node->arg.symbol->text())] = size_of(node);
   auto variable = [&](NodeRef node) { return named.at(std::string(node->arg.symbol->text())); };
 
+  // ... and its buffers by structure.
+  std::map<Key, NodeRef> buffers;
+  for (NodeRef node : topological_order(roots))
+    if (node->op == Op::Buffer) buffers[node->key] = node;
+
   std::vector<Value> memory;
   std::map<int, int> assigned;  // buffers of the schedule to the root that is stored there
   for (const ScheduleBuffer& buffer : schedule.buffers) {
     const int64_t elements = interpret_index(buffer.elements, variable);
     Value value{buffer.dtype, {elements}, {}};
     if (buffer.external) {
-      value.payload = contents.value(buffer.external).payload;
+      value.payload = contents.value(buffers.at(buffer.external->key)).payload;
       if (value.size() != elements)
         return fmt::format("a buffer of {} elements is scheduled with {}", value.size(), elements);
     } else {
@@ -59,7 +64,8 @@ std::string run_and_compare(std::span<const NodeRef> roots, const Schedule& sche
     got.shape = expected.values[i].shape;
     if (roots[i]->op == Op::Assign) {
       assigned[number] = static_cast<int>(i);
-      if (schedule.buffers[static_cast<size_t>(number)].external != roots[i]->source(0))
+      if (!schedule.buffers[static_cast<size_t>(number)].external ||
+          schedule.buffers[static_cast<size_t>(number)].external->key != roots[i]->source(0)->key)
         return fmt::format("root {} is stored elsewhere", i);
     }
     const std::string text = difference(got, expected.values[i], expected.errors[i]);
@@ -68,7 +74,7 @@ std::string run_and_compare(std::span<const NodeRef> roots, const Schedule& sche
   for (size_t number = 0; number < memory.size(); ++number) {
     NodeRef external = schedule.buffers[number].external;
     if (!external || assigned.contains(static_cast<int>(number))) continue;
-    if (memory[number].payload != contents.value(external).payload)
+    if (memory[number].payload != contents.value(buffers.at(external->key)).payload)
       return fmt::format("buffer {} is written, and nothing is assigned to it",
                          external->arg.symbol->text());
   }
