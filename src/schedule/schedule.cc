@@ -13,6 +13,7 @@
 #include "schedule/in_place.h"
 #include "schedule/rangeify.h"
 #include "schedule/split_reduce.h"
+#include "schedule/tile_group.h"
 
 namespace anneal {
 namespace {
@@ -83,7 +84,7 @@ void add_kernels(const Rangified& program, const std::vector<Step>& steps,
       for (size_t phase = 0; phase < fragment.phases.size(); ++phase) {
         kernel.phases.resize(std::max(kernel.phases.size(), phase + 1));
         kernel.phases[phase].push_back(
-            canonical_part(fragment.phases[phase], fragment.axes, program.buffers, memory));
+            canonical_part(fragment, fragment.phases[phase], program.buffers, memory));
       }
       for (NodeRef node : fragment.nodes)
         if (seen.insert(node, 1).second) kernel.nodes.push_back(node);
@@ -164,6 +165,10 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
       assign_in_place(program, enabled(options, "in-place"));
   Dataflow flow(program);
   for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
+  if (enabled(options, "tile")) {
+    tile_fragments(program, flow);
+    for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
+  }
   if (enabled(options, "group")) group_fragments(program, flow, in_place, options);
   if (enabled(options, "split-reduce")) split_reductions(program);
   const std::vector<Step> steps = steps_of(program, flow, options);
