@@ -177,6 +177,11 @@ class Grouper {
       if (std::ranges::binary_search(candidate_.writes, assigned.value) &&
           !reads_only_what_it_replaces(candidate_, assigned))
         return false;
+    // Nor may a copy into a buffer join what reads it at other places.
+    for (int number : candidate_.writes)
+      if (std::ranges::binary_search(candidate_.reads, number) &&
+          !reads_only_what_it_replaces(candidate_, {number, number}))
+        return false;
     fragment(to) = std::move(candidate_);
     fragment(from) = Fragment{};
     flow_.merge(from, to);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/build.h"
 #include "ir/node_map.h"
 #include "schedule/canonical.h"
 #include "schedule/dataflow.h"
@@ -117,6 +118,16 @@ void add_unfused_edges(const Rangified& program, const std::vector<Step>& steps,
   }
 }
 
+// A root that is a buffer wants the contents from before the step: it is copied where something is
+// assigned to that buffer.
+void keep_what_is_replaced(std::vector<NodeRef>& roots) {
+  NodeMap<char> replaced;
+  for (NodeRef root : roots)
+    if (root->op == Op::Assign) replaced[root->source(0)] = 1;
+  for (NodeRef& root : roots)
+    if (replaced.contains(root)) root = make(Op::Contiguous, {root});
+}
+
 void check(const Schedule& schedule) {
 #ifndef NDEBUG
   for (const Kernel& kernel : schedule.kernels)
@@ -146,8 +157,9 @@ std::string_view name(UnfusedReason reason) {
 Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions& options) {
   Schedule schedule;
   schedule.graph = std::make_unique<Graph>();
-  const std::vector<NodeRef> copies = clone(roots, *schedule.graph);
+  std::vector<NodeRef> copies = clone(roots, *schedule.graph);
   GraphScope scope(*schedule.graph);
+  keep_what_is_replaced(copies);
   Rangified program = rangeify(copies, options);
   const std::vector<AssignedBuffer> in_place =
       assign_in_place(program, enabled(options, "in-place"));
