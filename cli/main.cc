@@ -30,8 +30,8 @@ constexpr std::array<CommandRow, 4> kCommands{{
      "anneal graph mlp --step"},
     {"look", "explain", "OP|PROGRAM", "an op's rules, or the rules that rewrote a program",
      "anneal explain exp"},
-    {"measure", "bench", "NAME", "figures of the compiler beside their goals",
-     "anneal bench compiler"},
+    {"measure", "bench", "NAME", "figures of ours beside those of peers, or of goals",
+     "anneal bench gemm --threads 1,2"},
     {"other", "help", "[COMMAND]", "this text, or that of a command", "anneal help graph"},
 }};
 
@@ -100,7 +100,19 @@ struct CommandLine {
     explain_command.add_flag("--json", explain_options.json, "as JSON");
 
     CLI::App& bench_command = add("bench");
-    bench_command.add_option("NAME", bench_options.name, "compiler")->required();
+    bench_command
+        .add_option("NAME", bench_options.name, fmt::format("{}", fmt::join(bench_names(), ", ")))
+        ->required();
+    bench_command
+        .add_option("--threads", bench_options.threads,
+                    "how many threads both sides use, one run each: 1,2 (one, and all cores)")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 1024));
+    bench_command.add_option("--device", bench_options.device, "the device of ours (cpu)");
+    bench_command.add_option("--case", bench_options.only, "only cases whose name contains this");
+    bench_command
+        .add_option("--seconds", bench_options.seconds, "to measure one side of a row (0.5)")
+        ->check(CLI::NonNegativeNumber);
     bench_command.add_flag("--json", bench_options.json, "as JSON");
   }
 
