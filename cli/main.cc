@@ -11,6 +11,7 @@
 
 #include "anneal_version.h"
 #include "bench.h"
+#include "doctor.h"
 #include "explain.h"
 #include "graph.h"
 #include "output.h"
@@ -25,13 +26,15 @@ struct CommandRow {
   std::string_view group, name, arguments, does, example;
 };
 
-constexpr std::array<CommandRow, 4> kCommands{{
+constexpr std::array<CommandRow, 5> kCommands{{
     {"look", "graph", "PROGRAM", "a training step as one graph, node by node",
      "anneal graph mlp --step"},
     {"look", "explain", "OP|PROGRAM", "an op's rules, or the rules that rewrote a program",
      "anneal explain exp"},
     {"measure", "bench", "NAME", "figures of ours beside those of peers, or of goals",
      "anneal bench gemm --threads 1,2"},
+    {"measure", "doctor", "", "what this machine is, how fast, and what to repair",
+     "anneal doctor"},
     {"other", "help", "[COMMAND]", "this text, or that of a command", "anneal help graph"},
 }};
 
@@ -74,6 +77,7 @@ struct CommandLine {
   GraphOptions graph_options;
   ExplainOptions explain_options;
   BenchOptions bench_options;
+  DoctorOptions doctor_options;
   bool step = false, version = false;
 
   CommandLine() {
@@ -114,6 +118,8 @@ struct CommandLine {
         .add_option("--seconds", bench_options.seconds, "to measure one side of a row (0.5)")
         ->check(CLI::NonNegativeNumber);
     bench_command.add_flag("--json", bench_options.json, "as JSON");
+
+    add("doctor").add_flag("--json", doctor_options.json, "as JSON");
   }
 
  private:
@@ -143,6 +149,7 @@ int run_command(CommandLine& line) {
   if (line.app.got_subcommand("graph")) return graph(line.graph_options), kWorked;
   if (line.app.got_subcommand("explain")) return explain(line.explain_options), kWorked;
   if (line.app.got_subcommand("bench")) return bench(line.bench_options) ? kWorked : kFailed;
+  if (line.app.got_subcommand("doctor")) return doctor(line.doctor_options) ? kWorked : kFailed;
   return show_help({});
 }
 
