@@ -14,6 +14,7 @@
 #include "doctor.h"
 #include "explain.h"
 #include "graph.h"
+#include "kernels.h"
 #include "output.h"
 #include "programs.h"
 
@@ -26,11 +27,13 @@ struct CommandRow {
   std::string_view group, name, arguments, does, example;
 };
 
-constexpr std::array<CommandRow, 5> kCommands{{
+constexpr std::array<CommandRow, 6> kCommands{{
     {"look", "graph", "PROGRAM", "a training step as one graph, node by node",
      "anneal graph mlp --step"},
     {"look", "explain", "OP|PROGRAM", "an op's rules, or the rules that rewrote a program",
      "anneal explain exp"},
+    {"look", "kernels", "PROGRAM", "the kernels it becomes, and why they are not fewer",
+     "anneal kernels mlp"},
     {"measure", "bench", "NAME", "figures of ours beside those of peers, or of goals",
      "anneal bench gemm --threads 1,2"},
     {"measure", "doctor", "", "what this machine is, how fast, and what to repair",
@@ -76,6 +79,7 @@ struct CommandLine {
   CLI::App app{"anneal, a tensor compiler", "anneal"};
   GraphOptions graph_options;
   ExplainOptions explain_options;
+  KernelsOptions kernels_options;
   BenchOptions bench_options;
   DoctorOptions doctor_options;
   bool step = false, version = false;
@@ -102,6 +106,14 @@ struct CommandLine {
                     "a rule set or set/rule to leave out; may be repeated")
         ->take_all();
     explain_command.add_flag("--json", explain_options.json, "as JSON");
+
+    CLI::App& kernels_command = add("kernels");
+    kernels_command.add_option("PROGRAM", kernels_options.program, programs_text())->required();
+    CLI::Option* only_forward =
+        kernels_command.add_flag("--forward", kernels_options.forward, "only what the loss needs");
+    kernels_command.add_flag("--step", step, "loss, gradients and updates (what it does anyway)")
+        ->excludes(only_forward);
+    kernels_command.add_flag("--json", kernels_options.json, "as JSON");
 
     CLI::App& bench_command = add("bench");
     bench_command
@@ -148,6 +160,7 @@ int run_command(CommandLine& line) {
   if (line.version) return write("anneal " ANNEAL_VERSION "\n"), kWorked;
   if (line.app.got_subcommand("graph")) return graph(line.graph_options), kWorked;
   if (line.app.got_subcommand("explain")) return explain(line.explain_options), kWorked;
+  if (line.app.got_subcommand("kernels")) return kernels(line.kernels_options), kWorked;
   if (line.app.got_subcommand("bench")) return bench(line.bench_options) ? kWorked : kFailed;
   if (line.app.got_subcommand("doctor")) return doctor(line.doctor_options) ? kWorked : kFailed;
   return show_help({});

@@ -1,0 +1,207 @@
+// Schedules a program as a device would run it and shows the result. Nothing runs, so that inputs
+// need no memory. Must not count or format what the library can: bodies, programs and work are its.
+#include "kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <anneal/error.h>
+
+#include "base/call_site.h"
+#include "ir/print.h"
+#include "json.h"
+#include "output.h"
+#include "programs.h"
+#include "schedule/statistics.h"
+#include "transform/phase.h"
+#include "transform/simplify.h"
+
+namespace anneal::cli {
+namespace {
+
+constexpr std::array kPhases{Phase::Forward, Phase::Backward, Phase::Update};
+
+// What is shown of one kernel.
+struct Line {
+  std::string name;
+  std::vector<Phase> phases;  // of its nodes, in order
+  size_t nodes = 0;
+  WorkCount work;
+  const Kernel* kernel = nullptr;
+
+  bool crosses() const {
+    return phases.size() > 1 && phases[0] == Phase::Forward && phases[1] == Phase::Backward;
+  }
+};
+
+struct Listing {
+  Schedule schedule;
+  std::vector<Line> lines;
+  size_t nodes = 0;  // of the simplified program
+  WorkCount work;
+  size_t crossing = 0;  // kernels with forward and backward nodes
+};
+
+// Phases by structure: a schedule has copies of the program's nodes.
+using PhaseTable = std::map<Key, Phase>;
+
+// The public operations its nodes come from, most frequent first.
+std::string kernel_name(const Kernel& kernel) {
+  std::map<std::string_view, int> counts;
+  for (NodeRef node : kernel.nodes)
+    if (node->origin && !is_movement(node->op)) ++counts[node->origin->operation];
+  std::vector<std::pair<int, std::string_view>> ranked;
+  for (const auto& [operation, count] : counts) ranked.emplace_back(-count, operation);
+  std::ranges::sort(ranked);
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(ranked.size(), kShown); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : "+", ranked[i].second);
+  return ranked.size() > kShown ? text + "+…" : text;
+}
+
+std::vector<Phase> phases_of(const Kernel& kernel, const PhaseTable& table) {
+  std::array<bool, kPhases.size()> found{};
+  for (NodeRef node : kernel.nodes)
+    if (auto entry = table.find(node->key); entry != table.end())
+      found[static_cast<size_t>(entry->second)] = true;
+  std::vector<Phase> phases;
+  for (Phase phase : kPhases)
+    if (found[static_cast<size_t>(phase)]) phases.push_back(phase);
+  return phases;
+}
+
+Listing list(const models::Program& program, const KernelsOptions& options) {
+  // Loss, gradients and updates are simplified together, as they are compiled together.
+  const std::vector<NodeRef> roots =
+      simplify_program(options.forward ? std::vector{program.loss.node()} : step_roots(program));
+  const auto gradients = options.forward ? 0 : program.gradients.size();
+  const std::span<const NodeRef> all(roots);
+  PhaseTable table;
+  const NodeMap<Phase> phase_of =
+      phases(all.first(1), all.subspan(1, gradients), all.subspan(1 + gradients));
+  for (NodeRef node : topological_order(roots))
+    if (const Phase* phase = phase_of.find(node)) table[node->key] = *phase;
+
+  Listing listing;
+  listing.nodes = count_nodes(roots);
+  listing.schedule = schedule_program(roots);
+  for (const Kernel& kernel : listing.schedule.kernels) {
+    Line& line = listing.lines.emplace_back();
+    line = {kernel_name(kernel), phases_of(kernel, table), kernel.nodes.size(), count_work(kernel),
+            &kernel};
+    listing.work += line.work;
+    listing.crossing += line.crosses() ? 1 : 0;
+  }
+  return listing;
+}
+
+// ---- text
+
+Colour colour_of(const Line& line) {
+  if (line.crosses()) return Colour::Bold;
+  if (line.phases.empty()) return Colour::None;
+  constexpr std::array kColours{Colour::Teal, Colour::Ember, Colour::Gold};
+  return kColours[static_cast<size_t>(line.phases.back())];
+}
+
+std::string phases_text(const Line& line) {
+  std::vector<std::string_view> names;
+  for (Phase phase : line.phases) names.push_back(name(phase));
+  return fmt::format("{}", fmt::join(names, "+"));
+}
+
+std::string origin_of(NodeRef node) {
+  return node && node->origin ? to_text(*node->origin) : std::string();
+}
+
+std::string mega(double amount) { return fmt::format("{:.3f}", amount * 1e-6); }
+
+void write_text(const models::ProgramRow& row, const KernelsOptions& options,
+                const Listing& listing) {
+  write(fmt::format("{}: {}\n", paint(Colour::Bold, row.name), row.description));
+  write(fmt::format("{}: {} nodes in {} kernels, {} of them with forward and backward nodes\n",
+                    options.forward ? "forward" : "step", listing.nodes, listing.lines.size(),
+                    listing.crossing));
+  write(fmt::format("work: {} MFLOP, {} MB read, {} MB written\n\n", mega(listing.work.flops),
+                    mega(listing.work.bytes_read), mega(listing.work.bytes_written)));
+  write(fmt::format("{:>3}  {:<28} {:<24} {:>5} {:>5} {:>10} {:>9} {:>9}\n", "", "kernel", "phases",
+                    "nodes", "ops", "MFLOP", "MB read", "written"));
+  for (size_t i = 0; i < listing.lines.size(); ++i) {
+    const Line& line = listing.lines[i];
+    write(paint(colour_of(line),
+                fmt::format("{:>3}  {:<28} {:<24} {:>5} {:>5} {:>10} {:>9} {:>9}", i, line.name,
+                            phases_text(line), line.nodes, line.work.operations,
+                            mega(line.work.flops), mega(line.work.bytes_read),
+                            mega(line.work.bytes_written))) +
+          "\n");
+  }
+  if (listing.schedule.unfused.empty()) return;
+  write("\nnot fused: stored by one kernel for another\n");
+  for (const UnfusedEdge& edge : listing.schedule.unfused)
+    write(fmt::format("{:>3} > {:<3} {:<7} {:<24} {:>12}  {}\n", edge.producer, edge.consumer,
+                      name(edge.reason), edge.value ? type_text(edge.value) : std::string(),
+                      fmt::format("{:.1f} us", edge.cost * 1e-3),
+                      paint(Colour::Dim, origin_of(edge.value))));
+}
+
+// ---- JSON
+
+Json work_json(const WorkCount& work) {
+  return Json::object()
+      .set("ops", work.operations)
+      .set("flops", work.flops)
+      .set("bytes_read", work.bytes_read)
+      .set("bytes_written", work.bytes_written);
+}
+
+void write_json(const models::ProgramRow& row, const KernelsOptions& options,
+                const Listing& listing) {
+  Json kernels = Json::array(), unfused = Json::array();
+  for (size_t i = 0; i < listing.lines.size(); ++i) {
+    const Line& line = listing.lines[i];
+    Json phase_names = Json::array();
+    for (Phase phase : line.phases) phase_names.add(name(phase));
+    kernels.add(Json::object()
+                    .set("number", i)
+                    .set("name", line.name)
+                    .set("phases", phase_names)
+                    .set("crosses", line.crosses())
+                    .set("nodes", line.nodes)
+                    .set("work", work_json(line.work)));
+  }
+  for (const UnfusedEdge& edge : listing.schedule.unfused)
+    unfused.add(Json::object()
+                    .set("producer", edge.producer)
+                    .set("consumer", edge.consumer)
+                    .set("reason", name(edge.reason))
+                    .set("cost_ns", edge.cost)
+                    .set("value", edge.value ? Json(type_text(edge.value)) : Json())
+                    .set("origin", origin_of(edge.value)));
+  write(Json::object()
+            .set("program", row.name)
+            .set("scope", options.forward ? "forward" : "step")
+            .set("device", options.device)
+            .set("nodes", listing.nodes)
+            .set("crossing", listing.crossing)
+            .set("work", work_json(listing.work))
+            .set("kernels", kernels)
+            .set("unfused", unfused)
+            .text() +
+        "\n");
+}
+
+}  // namespace
+
+void kernels(const KernelsOptions& options) {
+  const models::ProgramRow& row = program_named(options.program);
+  const models::Program program = row.build();
+  const Listing listing = list(program, options);
+  options.json ? write_json(row, options, listing) : write_text(row, options, listing);
+}
+
+}  // namespace anneal::cli
