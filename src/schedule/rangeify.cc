@@ -24,6 +24,11 @@ constexpr double kEnoughRows = 16, kLittleWork = 32768;
 constexpr double kCheapIndex = 0.5;
 // A kernel more, in nanoseconds.
 constexpr double kLaunchCost = 2000;
+// Larger expressions are not computed twice, and not looked at.
+constexpr size_t kLargestCone = 256;
+// A value that is few operations away from others that several need is computed from those, unless
+// all of it together is much.
+constexpr double kFewOperations = 0.065, kModerate = 3;
 // Values that many kernels compute again for themselves would make scheduling slow.
 constexpr size_t kMostUses = 16;
 
@@ -78,7 +83,6 @@ struct State {
   int root = -1;    // where it is stored
   int buffer = -1;  // known before the root when it is asked for early
   bool forced = false;
-  double cone = 0;          // cost of computing an element from what is surely stored
   bool carries = false;     // holds a reduction of its own size that nothing else uses
 };
 
@@ -169,34 +173,68 @@ class Rangeifier {
     }
   }
 
-  // ---- estimates, from the inputs to the results
+  // ---- estimates
 
   void estimate() {
-    NodeMap<int> users;
     for (NodeRef node : order_)
-      for (NodeRef source : node->tensors()) ++users[source];
+      for (NodeRef source : node->tensors()) ++users_[source];
     for (NodeRef node : order_) {
       if (node->dtype == DType::Index) continue;
       State& s = state(node);
-      const bool stored = node->op == Op::Buffer || is_reduce(node->op) || s.forced;
-      s.cone = stored ? memory_cost(node->dtype) : 0;
-      if (is_reduce(node->op)) s.carries = true;
-      if (stored) continue;
-      if (is_elementwise(node->op)) s.cone += compute_cost(node);
+      s.carries = is_reduce(node->op);
+      if (s.carries || node->op == Op::Buffer || s.forced) continue;
       const double elements = element_estimate(*node->shape);
-      for (NodeRef source : node->tensors()) {
-        if (source->dtype == DType::Index) continue;
-        const State& from = state(source);
-        // What is broadcast costs less by element.
-        const double share = std::min(1.0, element_estimate(*source->shape) / std::max(1.0, elements));
-        s.cone += from.cone * share;
-        s.carries = s.carries || (from.carries && users[source] == 1 &&
-                                  element_estimate(*source->shape) >= elements);
-      }
-      s.cone = std::min(s.cone, 1e9);
-      // Such a value will be stored: see value_stays_inline().
-      if (s.carries && users[node] > 1) s.cone = memory_cost(node->dtype);
+      for (NodeRef source : node->tensors())
+        s.carries = s.carries ||
+                    (source->dtype != DType::Index && state(source).carries &&
+                     users_[source] == 1 && element_estimate(*source->shape) >= elements);
     }
+  }
+
+  // Whether it surely has memory, or will: see value_stays_inline().
+  bool is_stored(NodeRef node) {
+    const State& s = state(node);
+    return node->op == Op::Buffer || is_reduce(node->op) || s.forced || s.root >= 0 ||
+           (s.carries && users_[node] > 1);
+  }
+
+  // The arithmetic that only this value needs: what others use too may be stored for them.
+  double own_cost(NodeRef root) {
+    const double elements = element_estimate(*root->shape);
+    std::vector<NodeRef> stack{root};
+    double cost = 0;
+    while (!stack.empty() && cost < kFewOperations * 2) {
+      NodeRef node = stack.back();
+      stack.pop_back();
+      if (node->dtype == DType::Index || element_estimate(*node->shape) < elements) continue;
+      if (node != root && (is_stored(node) || users_[node] > 1)) continue;
+      if (is_elementwise(node->op)) cost += compute_cost(node);
+      stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
+    }
+    return cost;
+  }
+
+  // What an element costs to compute from what is stored, each part counted once.
+  double cone(NodeRef root) {
+    const double elements = std::max(1.0, element_estimate(*root->shape));
+    std::vector<NodeRef> stack{root};
+    NodeMap<char> seen;
+    double cost = 0;
+    while (!stack.empty()) {
+      NodeRef node = stack.back();
+      stack.pop_back();
+      if (node->dtype == DType::Index || !seen.insert(node, 1).second) continue;
+      if (seen.size() > kLargestCone) return 1e9;
+      // What is broadcast costs less by element.
+      const double share = std::min(1.0, element_estimate(*node->shape) / elements);
+      if (node != root && is_stored(node)) {
+        cost += share * memory_cost(node->dtype);
+        continue;
+      }
+      if (is_elementwise(node->op)) cost += share * compute_cost(node);
+      stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
+    }
+    return cost;
   }
 
   // ---- axes
@@ -352,7 +390,7 @@ class Rangeifier {
                                     current_graph().intern_shape(map.coordinates), map.valid);
       return node->op == Op::Pad ? gated(map.valid, source) : source;
     }
-    if (is_elementwise(node->op) && !state(node).forced && state(node).cone < kCheapIndex) {
+    if (is_elementwise(node->op) && !state(node).forced && cone(node) < kCheapIndex) {
       std::vector<NodeRef> sources;
       for (NodeRef source : node->tensors())
         sources.push_back(early_scalar(source, coordinates, valid));
@@ -411,14 +449,16 @@ class Rangeifier {
     const double elements = element_estimate(*node->shape);
     for (const Use& use : s.uses) again += evaluations(use);
     if (s.uses.size() == 1 && again <= elements * 16) return true;
+    const double computed = cone(node);
     double stored =
-        elements * s.cone + (elements + again) * memory_cost(node->dtype) + kLaunchCost;
+        elements * computed + (elements + again) * memory_cost(node->dtype) + kLaunchCost;
     // Uses in one kernel go over the same rows while they are near; a store would take it apart.
     const bool one_kernel = std::ranges::all_of(
         s.uses, [&](const Use& use) { return use.root == s.uses[0].root; });
     if (one_kernel) stored *= 2;
-    why->cost = again * s.cone - stored;
+    why->cost = again * computed - stored;
     if (s.carries && s.uses.size() > 1) return false;
+    if (s.uses.size() <= 4 && computed < kModerate && own_cost(node) <= kFewOperations) return true;
     return s.uses.size() <= kMostUses && why->cost <= 0;
   }
 
@@ -593,7 +633,7 @@ class Rangeifier {
   std::vector<NodeRef> program_;
   bool inline_;
   std::vector<NodeRef> order_;
-  NodeMap<int> index_;
+  NodeMap<int> index_, users_;
   std::deque<State> states_;
   std::deque<Root> roots_;
   std::deque<std::vector<Use>> own_;  // of each root
