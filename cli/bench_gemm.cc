@@ -48,10 +48,11 @@ void against_libraries(const BenchContext& context, const Product& product) {
 }
 
 // The plain product of ours is what the other one is compared with.
-void against_plain(const BenchContext& context, std::string_view what, const Tensor& other) {
+template <typename Build>
+void against_plain(const BenchContext& context, std::string_view what, Build other) {
   const std::string name = fmt::format("{} {}", kPlain.name(), what);
   if (!context.begin(kBench, name)) return;
-  Prepared plain(context, {kPlain.build()}), changed(context, {other});
+  Prepared plain(context, {kPlain.build()}), changed(context, {other()});
   const TimingOfTwo timing =
       time_both(context, [&] { return plain.run(); }, [&] { return changed.run(); });
   BenchRow row = context.row(kBench, name, kUnit);
@@ -65,8 +66,9 @@ void against_plain(const BenchContext& context, std::string_view what, const Ten
 
 void bench_gemm(const BenchContext& context) {
   for (const Product& product : kProducts) against_libraries(context, product);
-  against_plain(context, "+ bias, gelu", gelu(kPlain.build() + filled({kPlain.n}, 5)));
-  against_plain(context, "of bf16", kPlain.build(DType::BF16));
+  against_plain(context, "+ bias, gelu",
+                [] { return gelu(kPlain.build() + filled({kPlain.n}, 5)); });
+  against_plain(context, "of bf16", [] { return kPlain.build(DType::BF16); });
 }
 
 }  // namespace anneal::cli

@@ -121,32 +121,66 @@ std::string origin_of(NodeRef node) {
 
 std::string mega(double amount) { return fmt::format("{:.3f}", amount * 1e-6); }
 
+// What each reason says of a value.
+std::string_view meaning(UnfusedReason reason) {
+  switch (reason) {
+    case UnfusedReason::Reuse: return "several need it";
+    case UnfusedReason::Limit: return "the device has no room for more in one kernel";
+    case UnfusedReason::Reduce: return "a sum of sums would repeat the inner one";
+    case UnfusedReason::Shape: return "others run over it in another order or shape";
+    case UnfusedReason::Dtype: return "its bits are read as another dtype";
+    case UnfusedReason::Size: return "too few rows would be left to share the work";
+  }
+  return "";
+}
+
+// A value has one line, however many kernels load it.
+void write_unfused(const Schedule& schedule) {
+  if (schedule.unfused.empty()) return;
+  std::map<int, std::vector<int>> readers;  // of a buffer
+  std::vector<const UnfusedEdge*> values;
+  for (const UnfusedEdge& edge : schedule.unfused) {
+    std::vector<int>& list = readers[edge.buffer];
+    if (list.empty()) values.push_back(&edge);
+    list.push_back(edge.consumer);
+  }
+  std::ranges::stable_sort(values, {}, &UnfusedEdge::producer);
+
+  write("\nnot fused: stored by one kernel for others; fusing would cost so much more\n");
+  std::map<UnfusedReason, size_t> reasons;
+  for (const UnfusedEdge* edge : values) {
+    ++reasons[edge->reason];
+    const std::string edges =
+        fmt::format("{:>3} > {}", edge->producer, fmt::join(readers[edge->buffer], ", "));
+    write(fmt::format("{:<20} {:<7} {:<24} {:>10}  {}\n", edges, name(edge->reason),
+                      edge->value ? type_text(edge->value) : std::string(),
+                      fmt::format("{:.1f} us", edge->cost * 1e-3),
+                      paint(Colour::Dim, origin_of(edge->value))));
+  }
+  for (const auto& [reason, count] : reasons)
+    write(fmt::format("{:>5} {}: {}\n", count, name(reason), meaning(reason)));
+}
+
 void write_text(const models::ProgramRow& row, const KernelsOptions& options,
                 const Listing& listing) {
   write(fmt::format("{}: {}\n", paint(Colour::Bold, row.name), row.description));
-  write(fmt::format("{}: {} nodes in {} kernels, {} of them with forward and backward nodes\n",
+  write(fmt::format("{}: {} nodes in {} kernels, {} of them (*) with forward and backward nodes\n",
                     options.forward ? "forward" : "step", listing.nodes, listing.lines.size(),
                     listing.crossing));
   write(fmt::format("work: {} MFLOP, {} MB read, {} MB written\n\n", mega(listing.work.flops),
                     mega(listing.work.bytes_read), mega(listing.work.bytes_written)));
-  write(fmt::format("{:>3}  {:<28} {:<24} {:>5} {:>5} {:>10} {:>9} {:>9}\n", "", "kernel", "phases",
+  write(fmt::format("{:>3}  {:<31} {:<23} {:>5} {:>5} {:>10} {:>9} {:>9}\n", "", "kernel", "phases",
                     "nodes", "ops", "MFLOP", "MB read", "written"));
   for (size_t i = 0; i < listing.lines.size(); ++i) {
     const Line& line = listing.lines[i];
     write(paint(colour_of(line),
-                fmt::format("{:>3}  {:<28} {:<24} {:>5} {:>5} {:>10} {:>9} {:>9}", i, line.name,
-                            phases_text(line), line.nodes, line.work.operations,
-                            mega(line.work.flops), mega(line.work.bytes_read),
+                fmt::format("{:>3}{} {:<31} {:<23} {:>5} {:>5} {:>10} {:>9} {:>9}", i,
+                            line.crosses() ? '*' : ' ', line.name, phases_text(line), line.nodes,
+                            line.work.operations, mega(line.work.flops), mega(line.work.bytes_read),
                             mega(line.work.bytes_written))) +
           "\n");
   }
-  if (listing.schedule.unfused.empty()) return;
-  write("\nnot fused: stored by one kernel for another\n");
-  for (const UnfusedEdge& edge : listing.schedule.unfused)
-    write(fmt::format("{:>3} > {:<3} {:<7} {:<24} {:>12}  {}\n", edge.producer, edge.consumer,
-                      name(edge.reason), edge.value ? type_text(edge.value) : std::string(),
-                      fmt::format("{:.1f} us", edge.cost * 1e-3),
-                      paint(Colour::Dim, origin_of(edge.value))));
+  write_unfused(listing.schedule);
 }
 
 // ---- JSON
