@@ -16,7 +16,9 @@
 #include "json.h"
 #include "output.h"
 #include "programs.h"
+#include "schedule/memory_plan.h"
 #include "schedule/statistics.h"
+#include "symbolic/bounds.h"
 #include "transform/phase.h"
 #include "transform/simplify.h"
 
@@ -38,12 +40,22 @@ struct Line {
   }
 };
 
+// Bytes that a run needs, known before it.
+struct Memory {
+  int64_t inputs = 0;                  // the program's own: parameters, data, optimizer state
+  int64_t outputs = 0;                 // results that are no assignments
+  int64_t temporaries = 0, arena = 0;  // meanwhile: all of them, and what they take together
+
+  int64_t peak() const { return inputs + outputs + arena; }
+};
+
 struct Listing {
   Schedule schedule;
   std::vector<Line> lines;
   size_t nodes = 0;  // of the simplified program
   WorkCount work;
   size_t crossing = 0;  // kernels with forward and backward nodes
+  Memory memory;
 };
 
 // Phases by structure: a schedule has copies of the program's nodes.
@@ -75,6 +87,20 @@ std::vector<Phase> phases_of(const Kernel& kernel, const PhaseTable& table) {
   return phases;
 }
 
+Memory memory_of(const Schedule& schedule) {
+  const MemoryPlan plan =
+      plan_memory(schedule, [](NodeRef variable) { return bounds(variable).max; });
+  Memory memory;
+  memory.arena = plan.arena_bytes;
+  for (size_t i = 0; i < schedule.buffers.size(); ++i) {
+    const ScheduleBuffer& buffer = schedule.buffers[i];
+    (buffer.external         ? memory.inputs
+     : buffer.is_temporary() ? memory.temporaries
+                             : memory.outputs) += plan.bytes[i];
+  }
+  return memory;
+}
+
 Listing list(const models::Program& program, const KernelsOptions& options) {
   // Loss, gradients and updates are simplified together, as they are compiled together.
   const std::vector<NodeRef> roots =
@@ -90,6 +116,7 @@ Listing list(const models::Program& program, const KernelsOptions& options) {
   Listing listing;
   listing.nodes = count_nodes(roots);
   listing.schedule = schedule_program(roots);
+  listing.memory = memory_of(listing.schedule);
   for (const Kernel& kernel : listing.schedule.kernels) {
     Line& line = listing.lines.emplace_back();
     line = {kernel_name(kernel), phases_of(kernel, table), kernel.nodes.size(), count_work(kernel),
@@ -119,7 +146,10 @@ std::string origin_of(NodeRef node) {
   return node && node->origin ? to_text(*node->origin) : std::string();
 }
 
-std::string mega(double amount) { return fmt::format("{:.3f}", amount * 1e-6); }
+template <typename Number>
+std::string mega(Number amount) {
+  return fmt::format("{:.3f}", static_cast<double>(amount) * 1e-6);
+}
 
 // What each reason says of a value.
 std::string_view meaning(UnfusedReason reason) {
@@ -167,8 +197,14 @@ void write_text(const models::ProgramRow& row, const KernelsOptions& options,
   write(fmt::format("{}: {} nodes in {} kernels, {} of them (*) with forward and backward nodes\n",
                     options.forward ? "forward" : "step", listing.nodes, listing.lines.size(),
                     listing.crossing));
-  write(fmt::format("work: {} MFLOP, {} MB read, {} MB written\n\n", mega(listing.work.flops),
+  write(fmt::format("work: {} MFLOP, {} MB read, {} MB written\n", mega(listing.work.flops),
                     mega(listing.work.bytes_read), mega(listing.work.bytes_written)));
+  const Memory& memory = listing.memory;
+  write(
+      fmt::format("memory: {} MB at most: {} MB of inputs, {} MB of results, {} MB for {} MB of "
+                  "temporaries\n\n",
+                  mega(memory.peak()), mega(memory.inputs), mega(memory.outputs),
+                  mega(memory.arena), mega(memory.temporaries)));
   write(fmt::format("{:>3}  {:<31} {:<23} {:>5} {:>5} {:>10} {:>9} {:>9}\n", "", "kernel", "phases",
                     "nodes", "ops", "MFLOP", "MB read", "written"));
   for (size_t i = 0; i < listing.lines.size(); ++i) {
@@ -191,6 +227,15 @@ Json work_json(const WorkCount& work) {
       .set("flops", work.flops)
       .set("bytes_read", work.bytes_read)
       .set("bytes_written", work.bytes_written);
+}
+
+Json memory_json(const Memory& memory) {
+  return Json::object()
+      .set("peak_bytes", memory.peak())
+      .set("input_bytes", memory.inputs)
+      .set("output_bytes", memory.outputs)
+      .set("arena_bytes", memory.arena)
+      .set("temporary_bytes", memory.temporaries);
 }
 
 void write_json(const models::ProgramRow& row, const KernelsOptions& options,
@@ -223,6 +268,7 @@ void write_json(const models::ProgramRow& row, const KernelsOptions& options,
             .set("nodes", listing.nodes)
             .set("crossing", listing.crossing)
             .set("work", work_json(listing.work))
+            .set("memory", memory_json(listing.memory))
             .set("kernels", kernels)
             .set("unfused", unfused)
             .text() +
