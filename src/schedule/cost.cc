@@ -1,0 +1,44 @@
+#include "schedule/cost.h"
+
+#include <algorithm>
+
+#include "ir/dtype.h"
+#include "symbolic/bounds.h"
+
+namespace anneal {
+
+double size_estimate(NodeRef size) {
+  const Interval range = bounds(size);
+  constexpr int64_t kLargest = int64_t{1} << 40;
+  return static_cast<double>(std::clamp<int64_t>(range.max, 0, kLargest));
+}
+
+double element_estimate(const Shape& shape) {
+  double elements = 1;
+  for (NodeRef dim : shape.dims()) elements *= size_estimate(dim);
+  return elements;
+}
+
+double compute_cost(NodeRef node) {
+  switch (node->op) {
+    case Op::Exp:
+    case Op::Exp2:
+    case Op::Log:
+    case Op::Log2:
+    case Op::Tanh:
+    case Op::Erf: return 0.3;
+    case Op::Sin:
+    case Op::Cos:
+    case Op::Pow:
+    case Op::Threefry: return 1.0;
+    case Op::Sqrt:
+    case Op::Div: return 0.15;
+    case Op::FloorDiv:
+    case Op::Mod: return 0.5;
+    default: return 0.02;
+  }
+}
+
+double memory_cost(DType dtype) { return 0.04 * static_cast<double>(byte_size(dtype)); }
+
+}  // namespace anneal

@@ -1,0 +1,123 @@
+#include "schedule/dataflow.h"
+
+#include <algorithm>
+#include <queue>
+
+namespace anneal {
+namespace {
+
+void sort_unique(std::vector<int>& numbers) {
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+}
+
+void insert(std::vector<int>& sorted, int number) {
+  auto place = std::ranges::lower_bound(sorted, number);
+  if (place == sorted.end() || *place != number) sorted.insert(place, number);
+}
+
+void replace(std::vector<int>& sorted, int old, int number) {
+  if (std::erase(sorted, old)) insert(sorted, number);
+}
+
+}  // namespace
+
+void Fragment::refresh() {
+  reads.clear();
+  writes.clear();
+  for (const std::vector<NodeRef>& stores : phases) {
+    for (NodeRef node : topological_order(stores))
+      if (node->op == Op::Load) reads.push_back(schedule_buffer_of(node->source(0)));
+    for (NodeRef store : stores) writes.push_back(schedule_buffer_of(store->source(0)));
+  }
+  sort_unique(reads);
+  sort_unique(writes);
+}
+
+Dataflow::Dataflow(const Rangified& program)
+    : before_(program.fragments.size()),
+      after_(program.fragments.size()),
+      readers_(program.buffers.size()),
+      writer_(program.buffers.size(), -1),
+      merged_(program.fragments.size(), 0) {
+  for (size_t i = 0; i < program.fragments.size(); ++i) {
+    const int fragment = static_cast<int>(i);
+    for (int buffer : program.fragments[i].reads) readers_[index(buffer)].push_back(fragment);
+    for (int buffer : program.fragments[i].writes) {
+      add(writer(buffer), fragment);  // of two assignments to one buffer the later wins
+      writer_[index(buffer)] = fragment;
+    }
+  }
+  for (size_t buffer = 0; buffer < readers_.size(); ++buffer)
+    for (int reader : readers_[buffer]) {
+      if (program.buffers[buffer].external)
+        add(reader, writer_[buffer]);
+      else
+        add(writer_[buffer], reader);
+    }
+}
+
+void Dataflow::add(int from, int to) {
+  if (from < 0 || to < 0 || from == to) return;
+  insert(after_[index(from)], to);
+  insert(before_[index(to)], from);
+}
+
+void Dataflow::write_after_reads(const AssignedBuffer& assigned) {
+  for (int reader : readers(assigned.target)) add(reader, writer(assigned.value));
+}
+
+void Dataflow::merge(int fragment, int into) {
+  for (int other : before_[index(fragment)]) {
+    std::erase(after_[index(other)], fragment);
+    add(other, into);
+  }
+  for (int other : after_[index(fragment)]) {
+    std::erase(before_[index(other)], fragment);
+    add(into, other);
+  }
+  before_[index(fragment)].clear();
+  after_[index(fragment)].clear();
+  merged_[index(fragment)] = 1;
+  for (int& writer : writer_)
+    if (writer == fragment) writer = into;
+  for (std::vector<int>& readers : readers_) replace(readers, fragment, into);
+}
+
+bool Dataflow::search(std::vector<int> from, int to) const {
+  std::vector<char> seen(after_.size(), 0);
+  while (!from.empty()) {
+    const int fragment = from.back();
+    from.pop_back();
+    if (fragment == to) return true;
+    if (seen[index(fragment)]++) continue;
+    from.insert(from.end(), after_[index(fragment)].begin(), after_[index(fragment)].end());
+  }
+  return false;
+}
+
+bool Dataflow::has_detour(int from, int to) const {
+  std::vector<int> next = after_[index(from)];
+  std::erase(next, to);
+  return search(std::move(next), to);
+}
+
+std::vector<int> Dataflow::order() const {
+  std::vector<size_t> waiting;
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (size_t i = 0; i < before_.size(); ++i) {
+    waiting.push_back(before_[i].size());
+    if (waiting[i] == 0 && !merged_[i]) ready.push(static_cast<int>(i));
+  }
+  std::vector<int> order;
+  while (!ready.empty()) {
+    const int fragment = ready.top();
+    ready.pop();
+    order.push_back(fragment);
+    for (int next : after(fragment))
+      if (--waiting[index(next)] == 0) ready.push(next);
+  }
+  return order;
+}
+
+}  // namespace anneal

@@ -1,0 +1,43 @@
+// Which kernel in the making must come before which. Must not change what they compute.
+#pragma once
+
+#include <vector>
+
+#include "schedule/rangeify.h"
+
+namespace anneal {
+
+// The order that reads and writes impose. An external buffer is written after every other fragment
+// has read it.
+class Dataflow {
+ public:
+  explicit Dataflow(const Rangified& program);
+
+  // The value's writer comes after all who read the target.
+  void write_after_reads(const AssignedBuffer& assigned);
+  // One fragment becomes part of another.
+  void merge(int fragment, int into);
+
+  const std::vector<int>& before(int fragment) const { return before_[index(fragment)]; }
+  const std::vector<int>& after(int fragment) const { return after_[index(fragment)]; }
+  int writer(int buffer) const { return writer_[index(buffer)]; }
+  const std::vector<int>& readers(int buffer) const { return readers_[index(buffer)]; }
+
+  bool reaches(int from, int to) const { return search({from}, to); }
+  // A way from one to the other that is not the direct edge alone.
+  bool has_detour(int from, int to) const;
+
+  // Producers first; among those that could come next, the one made first.
+  std::vector<int> order() const;
+
+ private:
+  static size_t index(int number) { return static_cast<size_t>(number); }
+  bool search(std::vector<int> from, int to) const;
+  void add(int from, int to);
+
+  std::vector<std::vector<int>> before_, after_, readers_;
+  std::vector<int> writer_;
+  std::vector<char> merged_;
+};
+
+}  // namespace anneal

@@ -1,0 +1,270 @@
+#include "schedule/group.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "ir/build.h"
+#include "ir/index.h"
+#include "ir/node_map.h"
+#include "schedule/cost.h"
+#include "schedule/in_place.h"
+#include "schedule/match_axes.h"
+#include "schedule/substitute.h"
+
+namespace anneal {
+namespace {
+
+// A kernel needs rows to work on at once, unless it is little work.
+constexpr double kEnoughRows = 16, kLittleWork = 2048;
+
+class Grouper {
+ public:
+  Grouper(Rangified& program, Dataflow& flow, std::span<const AssignedBuffer> in_place,
+          const ScheduleOptions& options)
+      : program_(program), flow_(flow), in_place_(in_place), options_(options) {}
+
+  void run() {
+    // Consumers late in the order take their producers in, which took theirs in before.
+    for (int consumer : flow_.order())
+      for (bool again = true; again;) again = take_in_a_producer(consumer);
+    join_siblings();
+  }
+
+ private:
+  Fragment& fragment(int number) { return program_.fragments[static_cast<size_t>(number)]; }
+  const ScheduleBuffer& buffer(int number) { return program_.buffers[static_cast<size_t>(number)]; }
+  NodeRef size_of(const Fragment& in, NodeRef variable) {
+    return std::ranges::find(in.axes, variable, &Axis::variable)->size;
+  }
+
+  static bool is_simple(const Fragment& f) {
+    if (f.phases.size() != 1 || !f.tiles.empty()) return false;
+    return std::ranges::all_of(f.phases[0], [](NodeRef store) {
+      return store->op == Op::Store &&
+             store->arg.axis == static_cast<int64_t>(store_axes(store).size());
+    });
+  }
+
+  static bool has_reductions(const Fragment& f) {
+    for (NodeRef node : topological_order(f.phases[0]))
+      if (is_reduce_over(node->op)) return true;
+    return false;
+  }
+
+  // The axes that all stores of a fragment have, and whether they have no others.
+  static std::vector<NodeRef> common_axes(const Fragment& f, bool* all_alike) {
+    std::vector<NodeRef> common(store_axes(f.phases[0][0]).begin(),
+                                store_axes(f.phases[0][0]).end());
+    *all_alike = true;
+    for (NodeRef store : f.phases[0]) {
+      std::span<const NodeRef> axes = store_axes(store);
+      const size_t before = common.size();
+      std::erase_if(common, [&](NodeRef axis) { return std::ranges::count(axes, axis) == 0; });
+      *all_alike = *all_alike && common.size() == before && axes.size() == before;
+    }
+    return common;
+  }
+
+  double rows(const Fragment& f, std::span<const NodeRef> axes) {
+    double count = 1;
+    for (NodeRef axis : axes) count *= size_estimate(size_of(f, axis));
+    return count;
+  }
+
+  double work(const Fragment& f) {
+    double elements = 0;
+    for (NodeRef store : f.phases[0]) elements += rows(f, store_axes(store));
+    return elements;
+  }
+
+  // ---- a producer into its consumer
+
+  bool take_in_a_producer(int consumer) {
+    if (!is_simple(fragment(consumer))) return false;
+    const std::vector<int> producers = flow_.before(consumer);
+    for (size_t i = producers.size(); i-- > 0;)
+      if (try_merge(producers[i], consumer)) return true;
+    return false;
+  }
+
+  // Which axis of the consumer each axis of the producer is, if the consumer loads exactly what the
+  // producer stores for the same rows.
+  std::optional<Renaming> matching(const Fragment& producer, const Fragment& consumer) {
+    Renaming renaming;
+    bool found = false;
+    const std::vector<NodeRef> nodes = topological_order(consumer.phases[0]);
+    for (NodeRef store : producer.phases[0]) {
+      for (NodeRef node : nodes) {
+        if (node->op != Op::Load || node->source(0) != store->source(0)) continue;
+        if (!node->source(2)->is_const()) return {};
+        if (!found) {
+          std::optional<Renaming> first =
+              match_axes(producer.axes, store, consumer.axes, node->source(1));
+          if (!first) return {};
+          renaming = std::move(*first);
+          found = true;
+        }
+        if (renamed(store->source(1), renaming) != node->source(1)) return {};
+      }
+    }
+    if (!found) return {};
+    return renaming;
+  }
+
+  bool try_merge(int from, int to) {
+    Fragment &producer = fragment(from), &consumer = fragment(to);
+    if (producer.phases.empty() || !is_simple(producer)) return false;
+    if (consumer.is_product) return false;
+    bool producer_alike = false, consumer_alike = false;
+    common_axes(producer, &producer_alike);
+    const std::vector<NodeRef> common = common_axes(consumer, &consumer_alike);
+    if (!producer_alike && producer.is_product) return false;
+    std::optional<Renaming> renaming = matching(producer, consumer);
+    if (!renaming) return false;
+    for (const auto& [axis, match] : *renaming)
+      if (std::ranges::count(common, match) == 0) return false;  // an inner loop's
+    const bool same_space = consumer_alike && producer_alike && renaming->size() == common.size();
+    if (producer.is_product && (!same_space || has_reductions(consumer))) return false;
+    if (flow_.has_detour(from, to)) return false;
+    merge(from, to, *renaming);
+    return committed(from, to);
+  }
+
+  // What the two would be together.
+  void merge(int from, int to, const Renaming& renaming) {
+    const Fragment &producer = fragment(from), &consumer = fragment(to);
+    NodeMap<NodeRef> axes;
+    for (const auto& [axis, match] : renaming) axes[axis] = match;
+    std::vector<NodeRef> stores = substitute(producer.phases[0], axes);
+    NodeMap<NodeRef> values;
+    for (NodeRef node : topological_order(consumer.phases[0]))
+      if (node->op == Op::Load)
+        for (NodeRef store : stores)
+          if (node->source(0) == store->source(0)) values[node] = store->source(3);
+    candidate_ = Fragment{};
+    candidate_.phases = {{}};
+    for (NodeRef store : stores) candidate_.phases[0].push_back(store);
+    for (NodeRef store : substitute(consumer.phases[0], values))
+      candidate_.phases[0].push_back(store);
+    candidate_.axes = consumer.axes;
+    for (const Axis& axis : producer.axes)
+      if (std::ranges::count(renaming, axis.variable, &Renaming::value_type::first) == 0)
+        candidate_.axes.push_back(axis);
+    candidate_.nodes = producer.nodes;
+    candidate_.nodes.insert(candidate_.nodes.end(), consumer.nodes.begin(), consumer.nodes.end());
+    candidate_.is_product = producer.is_product || consumer.is_product;
+  }
+
+  // Together they must have as many rows to work on at once as they had, or enough of them.
+  bool has_enough_rows(const Fragment& producer, const Fragment& consumer) {
+    bool alike = false;
+    const double together = rows(candidate_, common_axes(candidate_, &alike));
+    const double before = std::min(rows(producer, common_axes(producer, &alike)),
+                                   rows(consumer, common_axes(consumer, &alike)));
+    const bool keeps_rows = together >= before || (together >= kEnoughRows);
+    return keeps_rows || work(producer) + work(consumer) <= kLittleWork;
+  }
+
+  bool committed(int from, int to) {
+    if (!has_enough_rows(fragment(from), fragment(to))) return false;
+    drop_unread_stores(from, to);
+    candidate_.refresh();
+    if (static_cast<int>(candidate_.reads.size() + candidate_.writes.size()) >
+        options_.capabilities.max_buffers)
+      return false;
+    for (const AssignedBuffer& assigned : in_place_)
+      if (std::ranges::binary_search(candidate_.writes, assigned.value) &&
+          !reads_only_what_it_replaces(candidate_, assigned))
+        return false;
+    // Nor may a copy into a buffer join what reads it at other places.
+    for (int number : candidate_.writes)
+      if (std::ranges::binary_search(candidate_.reads, number) &&
+          !reads_only_what_it_replaces(candidate_, {number, number}))
+        return false;
+    fragment(to) = std::move(candidate_);
+    fragment(from) = Fragment{};
+    flow_.merge(from, to);
+    return true;
+  }
+
+  void drop_unread_stores(int from, int to) {
+    std::erase_if(candidate_.phases[0], [&](NodeRef store) {
+      const int number = schedule_buffer_of(store->source(0));
+      if (!buffer(number).is_temporary()) return false;
+      if (std::ranges::count(in_place_, number, &AssignedBuffer::value)) return false;
+      if (std::ranges::count(program_.assigned, number, &AssignedBuffer::value)) return false;
+      return std::ranges::all_of(flow_.readers(number),
+                                 [&](int reader) { return reader == from || reader == to; });
+    });
+  }
+
+  // ---- fragments side by side that read the same
+
+  struct SiblingKey {
+    std::vector<NodeRef> sizes;
+    bool operator<(const SiblingKey& other) const {
+      return std::ranges::lexicographical_compare(
+          sizes, other.sizes, [](NodeRef a, NodeRef b) { return a->key < b->key; });
+    }
+  };
+
+  // The sizes of the space and of all reductions, in order.
+  std::optional<SiblingKey> sibling_key(const Fragment& f) {
+    if (f.phases.empty() || !is_simple(f) || f.is_product) return {};
+    bool alike = false;
+    std::vector<NodeRef> space = common_axes(f, &alike);
+    if (!alike) return {};
+    SiblingKey key;
+    for (NodeRef axis : space) key.sizes.push_back(size_of(f, axis));
+    key.sizes.push_back(index_const(-1));
+    std::vector<NodeRef> inner;
+    for (const Axis& axis : f.axes)
+      if (std::ranges::count(space, axis.variable) == 0) inner.push_back(axis.size);
+    std::ranges::sort(inner, [](NodeRef a, NodeRef b) { return a->key < b->key; });
+    inner.erase(std::unique(inner.begin(), inner.end()), inner.end());
+    key.sizes.insert(key.sizes.end(), inner.begin(), inner.end());
+    return key;
+  }
+
+  bool share_a_read(const Fragment& a, const Fragment& b) {
+    return std::ranges::any_of(
+        a.reads, [&](int number) { return std::ranges::binary_search(b.reads, number); });
+  }
+
+  void join_siblings() {
+    std::map<SiblingKey, std::vector<int>> alike;
+    for (int number : flow_.order())
+      if (std::optional<SiblingKey> key = sibling_key(fragment(number)))
+        alike[*key].push_back(number);
+    for (auto& [key, list] : alike)
+      for (size_t i = 0; i < list.size(); ++i)
+        for (size_t k = i + 1; k < std::min(list.size(), i + 8); ++k)
+          if (join(list[k], list[i])) list.erase(list.begin() + static_cast<std::ptrdiff_t>(k--));
+  }
+
+  bool join(int from, int to) {
+    const Fragment &a = fragment(from), &b = fragment(to);
+    if (!share_a_read(a, b) || flow_.reaches(from, to) || flow_.reaches(to, from)) return false;
+    Renaming renaming;
+    std::span<const NodeRef> axes = store_axes(a.phases[0][0]), others = store_axes(b.phases[0][0]);
+    for (size_t i = 0; i < axes.size(); ++i) renaming.emplace_back(axes[i], others[i]);
+    merge(from, to, renaming);
+    return committed(from, to);
+  }
+
+  Rangified& program_;
+  Dataflow& flow_;
+  std::span<const AssignedBuffer> in_place_;
+  const ScheduleOptions& options_;
+  Fragment candidate_;
+};
+
+}  // namespace
+
+void group_fragments(Rangified& program, Dataflow& flow, std::span<const AssignedBuffer> in_place,
+                     const ScheduleOptions& options) {
+  Grouper(program, flow, in_place, options).run();
+}
+
+}  // namespace anneal

@@ -1,0 +1,680 @@
+#include "schedule/rangeify.h"
+
+#include <algorithm>
+#include <deque>
+
+#include <fmt/format.h>
+
+#include "ir/build.h"
+#include "ir/index.h"
+#include "ir/node_map.h"
+#include "schedule/cost.h"
+#include "symbolic/bounds.h"
+#include "symbolic/index_map.h"
+#include "symbolic/limits.h"
+#include "symbolic/simplify.h"
+
+namespace anneal {
+namespace {
+
+// A reduction stays in the kernel of its consumer only where that still has this many rows to work
+// on at once, or where all of it is little work.
+constexpr double kEnoughRows = 16, kLittleWork = 32768;
+// Places that cost more to compute are stored before they are used.
+constexpr double kCheapIndex = 0.5;
+// A kernel more, in nanoseconds.
+constexpr double kLaunchCost = 2000;
+// Larger expressions are not computed twice, and not looked at.
+constexpr size_t kLargestCone = 256;
+// A value that is few operations away from others that several need is computed from those, unless
+// all of it together is much.
+constexpr double kFewOperations = 0.065, kModerate = 3;
+// Values that many kernels compute again for themselves would make scheduling slow.
+constexpr size_t kMostUses = 16;
+
+NodeRef true_condition() { return make_const(Scalar::of_int(DType::Bool, 1)); }
+bool is_true(NodeRef condition) { return condition->is_const() && condition->arg.bits == 1; }
+
+NodeRef zero_of(DType dtype) { return make_const(Scalar::of_int(dtype, 0)); }
+
+// x where the condition holds, else 0.
+NodeRef gated(NodeRef condition, NodeRef x) {
+  if (is_true(condition) || (x->op == Op::Load && x->source(2) == condition)) return x;
+  return make(Op::Where, {condition, x, zero_of(x->dtype)});
+}
+
+NodeRef in_range(NodeRef position, NodeRef size) {
+  return make(Op::And, {make(Op::Le, {index_const(0), position}), make(Op::Lt, {position, size})});
+}
+
+Op reduce_over_of(Op reduce) {
+  switch (reduce) {
+    case Op::ReduceSum: return Op::SumOver;
+    case Op::ReduceProd: return Op::ProdOver;
+    case Op::ReduceMax: return Op::MaxOver;
+    default: return Op::MinOver;
+  }
+}
+
+// A use of a value: where, under which condition, and for which kernel.
+struct Use {
+  int root;
+  const Shape* coordinates;
+  NodeRef valid;
+  std::vector<int> from = {};      // the uses it makes of the node's sources
+  std::vector<NodeRef> axes = {};  // a reduction's own
+  NodeRef valid_inside = nullptr;  // a pad's or gather's: where there is a source element
+  NodeRef place = nullptr;         // a scatter's: where along its axis a value goes
+  NodeRef scalar = nullptr;
+};
+
+// A value that gets memory, and so a kernel.
+struct Root {
+  NodeRef node;
+  int buffer;
+  std::vector<Axis> space, all;
+  std::vector<NodeRef> nodes = {};
+  bool is_product = false, has_rows = false;
+};
+
+struct State {
+  std::vector<Use> uses = {};
+  int root = -1;    // where it is stored
+  int buffer = -1;  // known before the root when it is asked for early
+  bool forced = false;
+  bool carries = false;  // holds a reduction of its own size that nothing else uses
+  bool expands = false;  // made of a product much larger than its operands: see tile_group.h
+};
+
+class Rangeifier {
+ public:
+  Rangeifier(std::span<const NodeRef> roots, const ScheduleOptions& options)
+      : program_(roots.begin(), roots.end()),
+        inline_(std::ranges::count(options.disabled, "inline") == 0),
+        order_(topological_order(roots)) {
+    for (NodeRef node : order_)
+      if (node->dtype != DType::Index) {
+        index_.insert(node, static_cast<int>(states_.size()));
+        states_.emplace_back();
+      }
+  }
+
+  ~Rangeifier() {  // scopes end in the order opposite to that of their beginning
+    while (!limits_.empty()) limits_.pop_back();
+  }
+  Rangeifier(const Rangeifier&) = delete;
+  Rangeifier& operator=(const Rangeifier&) = delete;
+
+  Rangified run() {
+    place_outputs();
+    estimate();
+    for (size_t i = order_.size(); i-- > 0;)
+      if (order_[i]->dtype != DType::Index) visit(order_[i]);
+    for (NodeRef node : order_)
+      if (node->dtype != DType::Index) build(node);
+    store_roots();
+    return std::move(result_);
+  }
+
+ private:
+  State& state(NodeRef node) { return states_[static_cast<size_t>(*index_.find(node))]; }
+  Root& root(int number) { return roots_[static_cast<size_t>(number)]; }
+  ScheduleBuffer& buffer(int number) { return result_.buffers[static_cast<size_t>(number)]; }
+
+  // ---- buffers
+
+  int new_buffer(NodeRef node) {
+    NodeRef elements = simplify(element_count_expr(node->shape->dims()));
+    result_.buffers.push_back({.dtype = node->dtype, .elements = elements});
+    return static_cast<int>(result_.buffers.size()) - 1;
+  }
+
+  int buffer_of(NodeRef node) {
+    State& s = state(node);
+    if (s.buffer < 0) {
+      s.buffer = new_buffer(node);
+      if (node->op == Op::Buffer) buffer(s.buffer).external = node;
+    }
+    return s.buffer;
+  }
+
+  NodeRef load(NodeRef node, const Shape* coordinates, NodeRef valid) {
+    const int number = buffer_of(node);
+    NodeRef position = simplify(flatten_index(coordinates->dims(), node->shape->dims()));
+    return make(Op::Load, {schedule_buffer_node(number, buffer(number)), position, valid});
+  }
+
+  // ---- what must be stored
+
+  void force(NodeRef node) {
+    if (node->op == Op::Buffer) return;
+    state(node).forced = true;
+    buffer_of(node);
+  }
+
+  void place_outputs() {
+    for (NodeRef node : order_) {
+      if (node->op == Op::Contiguous) force(node);
+      if (node->op == Op::Scatter || node->op == Op::ScatterAdd) force(node);
+    }
+    for (size_t i = 0; i < program_.size(); ++i) {
+      NodeRef node = program_[i];
+      NodeRef value = node->op == Op::Assign ? node->source(1) : node;
+      force(value);
+      const int number = buffer_of(value);
+      if (node->op == Op::Assign) {
+        const int target = buffer_of(node->source(0));
+        result_.assigned.push_back({number, target});
+        result_.outputs.push_back(target);
+      } else {
+        if (!buffer(number).external) buffer(number).output = static_cast<int>(i);
+        result_.outputs.push_back(number);
+      }
+    }
+  }
+
+  // ---- estimates
+
+  void estimate() {
+    for (NodeRef node : order_)
+      for (NodeRef source : node->tensors()) ++users_[source];
+    for (NodeRef node : order_) {
+      if (node->dtype == DType::Index) continue;
+      State& s = state(node);
+      s.carries = is_reduce(node->op);
+      s.expands = expands(node);
+      if (s.carries || node->op == Op::Buffer || s.forced) continue;
+      const double elements = element_estimate(*node->shape);
+      for (NodeRef source : node->tensors())
+        s.carries =
+            s.carries || (source->dtype != DType::Index && state(source).carries &&
+                          users_[source] == 1 && element_estimate(*source->shape) >= elements);
+    }
+  }
+
+  // Elements a value is made of, behind movement.
+  static double elements_behind(NodeRef node) {
+    while (is_movement(node->op)) node = node->source(0);
+    return element_estimate(*node->shape);
+  }
+
+  bool expands(NodeRef node) {
+    const double elements = element_estimate(*node->shape);
+    if (is_reduce(node->op)) {
+      NodeRef product = node->source(0);
+      return is_product(node) && product->op == Op::Mul &&
+             elements >=
+                 2 * (elements_behind(product->source(0)) + elements_behind(product->source(1)));
+    }
+    return std::ranges::any_of(node->tensors(), [&](NodeRef source) {
+      return source->dtype != DType::Index && state(source).expands &&
+             element_estimate(*source->shape) == elements;
+    });
+  }
+
+  // Whether it surely has memory, or will: see value_stays_inline().
+  bool is_stored(NodeRef node) {
+    const State& s = state(node);
+    return node->op == Op::Buffer || is_reduce(node->op) || s.forced || s.root >= 0 ||
+           (s.carries && users_[node] > 1);
+  }
+
+  // The arithmetic that only this value needs: what others use too may be stored for them.
+  double own_cost(NodeRef root) {
+    const double elements = element_estimate(*root->shape);
+    std::vector<NodeRef> stack{root};
+    double cost = 0;
+    while (!stack.empty() && cost < kFewOperations * 2) {
+      NodeRef node = stack.back();
+      stack.pop_back();
+      if (node->dtype == DType::Index || element_estimate(*node->shape) < elements) continue;
+      if (node != root && (is_stored(node) || users_[node] > 1)) continue;
+      if (is_elementwise(node->op)) cost += compute_cost(node);
+      stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
+    }
+    return cost;
+  }
+
+  // What an element costs to compute from what is stored, each part counted once.
+  double cone(NodeRef root) {
+    const double elements = std::max(1.0, element_estimate(*root->shape));
+    std::vector<NodeRef> stack{root};
+    NodeMap<char> seen;
+    double cost = 0;
+    while (!stack.empty()) {
+      NodeRef node = stack.back();
+      stack.pop_back();
+      if (node->dtype == DType::Index || !seen.insert(node, 1).second) continue;
+      if (seen.size() > kLargestCone) return 1e9;
+      // What is broadcast costs less by element.
+      const double share = std::min(1.0, element_estimate(*node->shape) / elements);
+      if (node != root && is_stored(node)) {
+        cost += share * memory_cost(node->dtype);
+        continue;
+      }
+      if (is_elementwise(node->op)) cost += share * compute_cost(node);
+      stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
+    }
+    return cost;
+  }
+
+  // ---- axes
+
+  Axis new_axis(NodeRef size) {
+    const int64_t most = std::max<int64_t>(1, bounds(size).max);
+    NodeRef variable = make_variable(fmt::format("axis{}", axes_++), 0, most - 1);
+    if (!is_static(size)) {
+      const Limit limit{variable, size};
+      limits_.push_back(std::make_unique<LimitScope>(std::span(&limit, 1)));
+    }
+    return {variable, size};
+  }
+
+  // ---- from the results to the inputs
+
+  int add_use(NodeRef node, int the_root, const Shape* coordinates, NodeRef valid) {
+    if (node->dtype == DType::Index) return -1;
+    std::vector<Use>& uses = state(node).uses;
+    for (size_t i = 0; i < uses.size(); ++i)
+      if (uses[i].root == the_root && uses[i].coordinates == coordinates && uses[i].valid == valid)
+        return static_cast<int>(i);
+    uses.push_back({the_root, coordinates, valid});
+    return static_cast<int>(uses.size()) - 1;
+  }
+
+  void visit(NodeRef node) {
+    State& s = state(node);
+    if (s.uses.empty() && !s.forced) return;
+    if (node->op == Op::Buffer) return;
+    StoredValue why{node, -1, UnfusedReason::Reuse, 0};
+    if (s.forced || !stays_inline(node, s, &why)) {
+      if (!s.forced) {
+        why.buffer = buffer_of(node);
+        result_.stored.push_back(why);
+      }
+      make_root(node);
+    } else {
+      for (size_t i = 0; i < s.uses.size(); ++i) propagate(node, s.uses[i]);
+    }
+  }
+
+  void make_root(NodeRef node) {
+    const int number = static_cast<int>(roots_.size());
+    roots_.push_back({node, buffer_of(node), {}, {}});
+    state(node).root = number;
+    std::vector<NodeRef> coordinates;
+    // A scatter writes its own way; this is the walk over what it starts from.
+    for (NodeRef dim : node->shape->dims()) {
+      if (is_static(dim) && static_value(dim) == 1) {
+        coordinates.push_back(index_const(0));
+        continue;
+      }
+      root(number).space.push_back(new_axis(dim));
+      coordinates.push_back(root(number).space.back().variable);
+    }
+    root(number).all = root(number).space;
+    own_.resize(roots_.size());
+    Use own{number, current_graph().intern_shape(coordinates), true_condition()};
+    propagate(node, own);
+    own_[static_cast<size_t>(number)].push_back(std::move(own));
+    if (node->op == Op::Scatter || node->op == Op::ScatterAdd) propagate_scatter(node, number);
+  }
+
+  // The second phase of a scatter: over the places and values.
+  void propagate_scatter(NodeRef node, int number) {
+    std::vector<NodeRef> coordinates;
+    for (NodeRef dim : node->source(1)->shape->dims()) {
+      Axis axis = new_axis(dim);
+      root(number).all.push_back(axis);
+      coordinates.push_back(axis.variable);
+    }
+    Use use{number, current_graph().intern_shape(coordinates), true_condition()};
+    use.place = make(Op::AsIndex, {early_scalar(node->source(1), use.coordinates, use.valid)});
+    use.from = {add_use(node->source(2), number, use.coordinates, use.valid)};
+    own_[static_cast<size_t>(number)].push_back(std::move(use));
+  }
+
+  void propagate(NodeRef node, Use& use) {
+    if (!is_movement(node->op) && node->op != Op::Const && node->op != Op::Iota)
+      root(use.root).nodes.push_back(node);
+    if (is_movement(node->op)) {
+      IndexMap map = through(
+          node, {{use.coordinates->dims().begin(), use.coordinates->dims().end()}, use.valid});
+      use.valid_inside = map.valid;
+      add_sources(use, {{node->source(0), map.coordinates, map.valid}});
+    } else if (is_reduce(node->op)) {
+      propagate_reduce(node, use);
+    } else if (node->op == Op::Gather) {
+      propagate_gather(node, use);
+    } else if (node->op == Op::Assign) {
+      add_sources(use, {{node->source(1), use.coordinates, use.valid}});
+    } else if (node->op == Op::Contiguous || node->op == Op::Scatter ||
+               node->op == Op::ScatterAdd) {
+      add_sources(use, {{node->source(0), use.coordinates, use.valid}});
+    } else {
+      for (NodeRef source : node->tensors())
+        use.from.push_back(add_use(source, use.root, use.coordinates, use.valid));
+    }
+  }
+
+  struct SourceUse {
+    NodeRef source;
+    const Shape* coordinates;
+    NodeRef valid;
+    SourceUse(NodeRef s, const Shape* c, NodeRef v) : source(s), coordinates(c), valid(v) {}
+    SourceUse(NodeRef s, std::span<const NodeRef> c, NodeRef v)
+        : SourceUse(s, current_graph().intern_shape(c), v) {}
+  };
+  void add_sources(Use& use, std::initializer_list<SourceUse> sources) {
+    for (const SourceUse& s : sources)
+      use.from.push_back(add_use(s.source, use.root, s.coordinates, s.valid));
+  }
+
+  void propagate_reduce(NodeRef node, Use& use) {
+    std::vector<NodeRef> coordinates(use.coordinates->dims().begin(),
+                                     use.coordinates->dims().end());
+    for (int64_t axis : node->axes()) {
+      const auto i = static_cast<size_t>(axis);
+      NodeRef size = node->source(0)->dim(i);
+      if (is_static(size) && static_value(size) == 1) continue;
+      Axis added = new_axis(size);
+      root(use.root).all.push_back(added);
+      coordinates[i] = added.variable;
+      use.axes.push_back(added.variable);
+    }
+    add_sources(use, {{node->source(0), coordinates, use.valid}});
+    if (is_product(node)) root(use.root).is_product = true;
+  }
+
+  void propagate_gather(NodeRef node, Use& use) {
+    NodeRef index = node->source(1);
+    NodeRef place = make(Op::AsIndex, {early_scalar(index, use.coordinates, use.valid)});
+    const auto axis = static_cast<size_t>(node->arg.axis);
+    std::vector<NodeRef> coordinates(use.coordinates->dims().begin(),
+                                     use.coordinates->dims().end());
+    coordinates[axis] = place;
+    use.valid_inside = make(Op::And, {use.valid, in_range(place, node->source(0)->dim(axis))});
+    if (is_true(use.valid)) use.valid_inside = use.valid_inside->source(1);
+    add_sources(use, {{node->source(0), coordinates, use.valid_inside}});
+  }
+
+  // The scalar of a value that coordinates depend on, before the walk has reached it. What is not
+  // simply computed is stored.
+  NodeRef early_scalar(NodeRef node, const Shape* coordinates, NodeRef valid) {
+    if (node->dtype == DType::Index) return node;
+    if (node->op == Op::Const) return make_const(node->scalar());
+    if (node->op == Op::Iota) return iota(node, coordinates);
+    if (is_movement(node->op)) {
+      IndexMap map =
+          through(node, {{coordinates->dims().begin(), coordinates->dims().end()}, valid});
+      NodeRef source =
+          early_scalar(node->source(0), current_graph().intern_shape(map.coordinates), map.valid);
+      return node->op == Op::Pad ? gated(map.valid, source) : source;
+    }
+    if (is_elementwise(node->op) && !state(node).forced && cone(node) < kCheapIndex) {
+      std::vector<NodeRef> sources;
+      for (NodeRef source : node->tensors())
+        sources.push_back(early_scalar(source, coordinates, valid));
+      return current_graph().make(node->op, node->dtype, sources, node->arg);
+    }
+    force(node);
+    return load(node, coordinates, valid);
+  }
+
+  static NodeRef iota(NodeRef node, const Shape* coordinates) {
+    return make_cast((*coordinates)[static_cast<size_t>(node->arg.axis)], node->dtype);
+  }
+
+  // ---- decisions
+
+  double evaluations(const Use& use) {
+    double count = 1;
+    for (const Axis& axis : root(use.root).all)
+      if (depends(*use.coordinates, axis.variable)) count *= size_estimate(axis.size);
+    return count;
+  }
+
+  bool depends(const Shape& coordinates, NodeRef variable) {
+    return std::ranges::any_of(coordinates.dims(),
+                               [&](NodeRef c) { return variables_of(c).contains(variable); });
+  }
+
+  struct Variables {
+    std::vector<NodeRef> list;
+    bool contains(NodeRef variable) const { return std::ranges::count(list, variable) > 0; }
+  };
+  const Variables& variables_of(NodeRef expression) {
+    if (Variables* known = variables_.find(expression)) return *known;
+    Variables found;
+    for (NodeRef node : topological_order({&expression, 1}))
+      if (node->op == Op::Variable) found.list.push_back(node);
+    return *variables_.insert(expression, std::move(found)).first;
+  }
+
+  bool stays_inline(NodeRef node, const State& s, StoredValue* why) {
+    if (is_movement(node->op) || node->op == Op::Const || node->op == Op::Iota ||
+        node->op == Op::Assign)
+      return s.uses.size() <= kMostUses || node->op != Op::Pad;
+    if (!inline_ && !is_cast_of_storage(node)) return false;
+    return is_reduce(node->op) ? reduce_stays_inline(node, s, why)
+                               : value_stays_inline(node, s, why);
+  }
+
+  // Widening a stored value costs nothing but the load.
+  static bool is_cast_of_storage(NodeRef node) {
+    return node->op == Op::Cast && node->source(0)->op == Op::Buffer;
+  }
+
+  bool value_stays_inline(NodeRef node, const State& s, StoredValue* why) {
+    double again = 0;
+    const double elements = element_estimate(*node->shape);
+    for (const Use& use : s.uses) again += evaluations(use);
+    if (s.uses.size() == 1 && again <= elements * 16) return true;
+    const double computed = cone(node);
+    double stored =
+        elements * computed + (elements + again) * memory_cost(node->dtype) + kLaunchCost;
+    // Uses in one kernel go over the same rows while they are near; a store would take it apart.
+    const bool one_kernel =
+        std::ranges::all_of(s.uses, [&](const Use& use) { return use.root == s.uses[0].root; });
+    if (one_kernel) stored *= 2;
+    why->cost = again * computed - stored;
+    if (s.carries && s.uses.size() > 1) return false;
+    if (s.uses.size() <= 4 && computed < kModerate && own_cost(node) <= kFewOperations) return true;
+    return s.uses.size() <= kMostUses && why->cost <= 0;
+  }
+
+  bool reduce_stays_inline(NodeRef node, const State& s, StoredValue* why) {
+    const double work = element_estimate(*node->source(0)->shape);
+    const double elements = element_estimate(*node->shape);
+    why->cost = work * (static_cast<double>(s.uses.size()) - 1) * compute_cost(node) +
+                elements * memory_cost(node->dtype);
+    if (s.uses.size() > 1) return false;
+    const Use& use = s.uses[0];
+    Root& in = root(use.root);
+    auto refuse = [&](UnfusedReason reason) {
+      why->reason = reason;
+      return false;
+    };
+    if (!is_true(use.valid)) return refuse(UnfusedReason::Shape);
+    std::vector<NodeRef> rows;
+    for (NodeRef coordinate : use.coordinates->dims()) {
+      if (is_static(coordinate)) continue;
+      const bool is_axis = std::ranges::count(in.all, coordinate, &Axis::variable) > 0;
+      if (!is_axis || std::ranges::count(rows, coordinate) > 0) return refuse(UnfusedReason::Shape);
+      rows.push_back(coordinate);
+    }
+    if (evaluations(use) < elements) return refuse(UnfusedReason::Shape);  // some are not wanted
+    const bool all_space =
+        rows.size() == in.space.size() && std::ranges::all_of(rows, [&](NodeRef row) {
+          return std::ranges::count(in.space, row, &Axis::variable) > 0;
+        });
+    const bool product = is_product(node);
+    if (product &&
+        !(all_space && !in.is_product && !in.has_rows && in.all.size() == in.space.size()))
+      return refuse(UnfusedReason::Reduce);
+    if (in.is_product) return refuse(UnfusedReason::Reduce);
+    if (all_space) return true;
+    if (elements < kEnoughRows && work > kLittleWork) return refuse(UnfusedReason::Size);
+    // Rows that are never stored need their statistics for themselves.
+    if (state(node->source(0)).expands) return refuse(UnfusedReason::Size);
+    in.has_rows = true;
+    return true;
+  }
+
+  // ---- products: sums of a * b in which each of a and b lacks an axis of the result
+
+  bool is_product(NodeRef node) {
+    if (node->op != Op::ReduceSum) return false;
+    NodeRef product = node->source(0);
+    while (product->op == Op::Cast || product->op == Op::Reshape || product->op == Op::Permute)
+      product = product->source(0);
+    if (product->op != Op::Mul) return false;
+    std::vector<bool> left = broadcast_axes(product->source(0)),
+                      right = broadcast_axes(product->source(1));
+    bool only_left = false, only_right = false;
+    for (size_t axis = 0; axis < left.size(); ++axis) {
+      only_left = only_left || (right[axis] && !left[axis]);
+      only_right = only_right || (left[axis] && !right[axis]);
+    }
+    return only_left && only_right;
+  }
+
+  // Axes along which a value is the same by construction.
+  std::vector<bool> broadcast_axes(NodeRef node) {
+    std::vector<bool> same(node->rank(), false);
+    if (node->op == Op::Expand) {
+      for (size_t axis = 0; axis < node->rank(); ++axis)
+        same[axis] = node->source(0)->dim(axis) != node->dim(axis);
+    } else if (node->op == Op::Permute) {
+      std::vector<bool> inner = broadcast_axes(node->source(0));
+      for (size_t axis = 0; axis < node->rank(); ++axis)
+        same[axis] = inner[static_cast<size_t>(node->axes()[axis])];
+    } else if (node->op == Op::Cast || node->op == Op::Pad || node->op == Op::Shrink) {
+      if (node->op == Op::Cast) return broadcast_axes(node->source(0));
+    } else if (node->op == Op::Const) {
+      same.assign(node->rank(), true);
+    } else if (is_elementwise(node->op)) {
+      same.assign(node->rank(), true);
+      for (NodeRef source : node->tensors()) {
+        if (source->rank() != node->rank()) continue;
+        std::vector<bool> inner = broadcast_axes(source);
+        for (size_t axis = 0; axis < node->rank(); ++axis) same[axis] = same[axis] && inner[axis];
+      }
+    }
+    return same;
+  }
+
+  // ---- scalars, from the inputs to the results
+
+  void build(NodeRef node) {
+    State& s = state(node);
+    if (s.root >= 0)
+      for (Use& own : own_[static_cast<size_t>(s.root)])
+        if (!own.scalar) own.scalar = scalar(node, own);
+    for (Use& use : s.uses)
+      use.scalar = s.root >= 0 || node->op == Op::Buffer ? load(node, use.coordinates, use.valid)
+                                                         : scalar(node, use);
+  }
+
+  NodeRef source_scalar(NodeRef node, const Use& use, size_t i) {
+    NodeRef source = node->source(i);
+    if (source->dtype == DType::Index) return source;
+    return state(source).uses[static_cast<size_t>(use.from[i])].scalar;
+  }
+
+  NodeRef scalar(NodeRef node, const Use& use) {
+    auto only = [&](NodeRef source) {
+      return state(source).uses[static_cast<size_t>(use.from[0])].scalar;
+    };
+    switch (node->op) {
+      case Op::Const: return make_const(node->scalar());
+      case Op::Iota: return iota(node, use.coordinates);
+      case Op::Pad:
+      case Op::Gather: return gated(use.valid_inside, only(node->source(0)));
+      case Op::Assign: return only(node->source(1));
+      case Op::Contiguous: return only(node->source(0));
+      case Op::Scatter:
+      case Op::ScatterAdd: return only(node->source(use.place ? 2 : 0));
+      default: break;
+    }
+    if (is_movement(node->op)) return only(node->source(0));
+    if (is_reduce(node->op)) {
+      std::vector<NodeRef> sources{only(node->source(0))};
+      if (use.axes.empty()) return sources[0];
+      sources.insert(sources.end(), use.axes.begin(), use.axes.end());
+      return make(reduce_over_of(node->op), sources);
+    }
+    std::vector<NodeRef> sources;
+    for (size_t i = 0; i < node->tensors().size(); ++i)
+      sources.push_back(source_scalar(node, use, i));
+    return current_graph().make(node->op, node->dtype, sources, node->arg);
+  }
+
+  // ---- fragments
+
+  NodeRef store(Op op, const Root& r, NodeRef position, NodeRef valid, NodeRef value,
+                std::span<const NodeRef> axes, size_t parallel) {
+    std::vector<NodeRef> sources{schedule_buffer_node(r.buffer, buffer(r.buffer)), position, valid,
+                                 value};
+    sources.insert(sources.end(), axes.begin(), axes.end());
+    return make(op, sources, Arg(static_cast<int64_t>(parallel)));
+  }
+
+  void store_roots() {
+    // Roots were met from the results on; kernels come the other way round.
+    for (size_t i = roots_.size(); i-- > 0;) {
+      const Root& r = roots_[i];
+      Fragment fragment;
+      const Use& own = own_[i][0];
+      std::vector<NodeRef> axes;
+      for (const Axis& axis : r.space) axes.push_back(axis.variable);
+      NodeRef position = simplify(flatten_index(own.coordinates->dims(), r.node->shape->dims()));
+      fragment.phases.push_back(
+          {store(Op::Store, r, position, true_condition(), own.scalar, axes, axes.size())});
+      if (own_[i].size() > 1) fragment.phases.push_back({scatter_store(r, own_[i][1])});
+      fragment.axes = r.all;
+      fragment.nodes = r.nodes;
+      fragment.is_product = r.is_product;
+      fragment.refresh();
+      result_.fragments.push_back(std::move(fragment));
+    }
+  }
+
+  NodeRef scatter_store(const Root& r, const Use& use) {
+    const auto axis = static_cast<size_t>(r.node->arg.axis);
+    std::vector<NodeRef> coordinates(use.coordinates->dims().begin(),
+                                     use.coordinates->dims().end());
+    std::vector<NodeRef> axes = coordinates;
+    std::rotate(axes.begin() + static_cast<std::ptrdiff_t>(axis),
+                axes.begin() + static_cast<std::ptrdiff_t>(axis) + 1, axes.end());
+    coordinates[axis] = use.place;
+    NodeRef position = flatten_index(coordinates, r.node->shape->dims());
+    NodeRef valid = in_range(use.place, r.node->dim(axis));
+    return store(r.node->op == Op::Scatter ? Op::Store : Op::StoreAdd, r, position, valid,
+                 use.scalar, axes, axes.size() - 1);
+  }
+
+  std::vector<NodeRef> program_;
+  bool inline_;
+  std::vector<NodeRef> order_;
+  NodeMap<int> index_, users_;
+  std::deque<State> states_;
+  std::deque<Root> roots_;
+  std::deque<std::vector<Use>> own_;  // of each root
+  NodeMap<Variables> variables_;
+  std::vector<std::unique_ptr<LimitScope>> limits_;
+  int axes_ = 0;
+  Rangified result_;
+};
+
+}  // namespace
+
+NodeRef schedule_buffer_node(int number, const ScheduleBuffer& buffer) {
+  return make_buffer("", number, buffer.dtype, {&buffer.elements, 1});
+}
+
+Rangified rangeify(std::span<const NodeRef> roots, const ScheduleOptions& options) {
+  return Rangeifier(roots, options).run();
+}
+
+}  // namespace anneal

@@ -1,0 +1,184 @@
+#include "schedule/schedule.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "ir/build.h"
+#include "ir/node_map.h"
+#include "schedule/canonical.h"
+#include "schedule/dataflow.h"
+#include "schedule/group.h"
+#include "schedule/in_place.h"
+#include "schedule/rangeify.h"
+#include "schedule/split_reduce.h"
+#include "schedule/tile_group.h"
+
+namespace anneal {
+namespace {
+
+bool enabled(const ScheduleOptions& options, std::string_view pass) {
+  return std::ranges::count(options.disabled, pass) == 0;
+}
+
+// Fragments that can run at the same time, in the order of the steps they belong to.
+using Step = std::vector<int>;
+
+std::vector<Step> steps_of(const Rangified& program, const Dataflow& flow,
+                           const ScheduleOptions& options) {
+  const std::vector<int> order = flow.order();
+  if (!enabled(options, "merge")) {
+    std::vector<Step> steps;
+    for (int fragment : order) steps.push_back({fragment});
+    return steps;
+  }
+  std::vector<size_t> level(program.fragments.size(), 0);
+  std::vector<Step> levels;
+  for (int fragment : order) {
+    size_t first = 0;
+    for (int before : flow.before(fragment))
+      first = std::max(first, level[static_cast<size_t>(before)] + 1);
+    level[static_cast<size_t>(fragment)] = first;
+    levels.resize(std::max(levels.size(), first + 1));
+    levels[first].push_back(fragment);
+  }
+  std::vector<Step> steps;
+  for (const Step& all : levels) {
+    std::set<int> buffers;
+    steps.emplace_back();
+    for (int fragment : all) {
+      const Fragment& f = program.fragments[static_cast<size_t>(fragment)];
+      std::set<int> together = buffers;
+      together.insert(f.reads.begin(), f.reads.end());
+      together.insert(f.writes.begin(), f.writes.end());
+      const bool full = static_cast<int>(together.size()) > options.capabilities.max_buffers;
+      if (full && !steps.back().empty()) {
+        steps.emplace_back();
+        together = {f.reads.begin(), f.reads.end()};
+        together.insert(f.writes.begin(), f.writes.end());
+      }
+      buffers = std::move(together);
+      steps.back().push_back(fragment);
+    }
+  }
+  return steps;
+}
+
+// Where each buffer really is: a value that is assigned in place is in its target.
+std::vector<int> memory_of(const Rangified& program, std::span<const AssignedBuffer> in_place) {
+  std::vector<int> memory;
+  for (size_t i = 0; i < program.buffers.size(); ++i) memory.push_back(static_cast<int>(i));
+  for (const AssignedBuffer& assigned : in_place)
+    memory[static_cast<size_t>(assigned.value)] = assigned.target;
+  return memory;
+}
+
+void add_kernels(const Rangified& program, const std::vector<Step>& steps,
+                 std::span<const int> memory, Schedule& schedule) {
+  for (const Step& step : steps) {
+    Kernel kernel;
+    NodeMap<char> seen;
+    for (int number : step) {
+      const Fragment& fragment = program.fragments[static_cast<size_t>(number)];
+      for (size_t phase = 0; phase < fragment.phases.size(); ++phase) {
+        kernel.phases.resize(std::max(kernel.phases.size(), phase + 1));
+        kernel.phases[phase].push_back(
+            canonical_part(fragment, fragment.phases[phase], program.buffers, memory));
+      }
+      for (NodeRef node : fragment.nodes)
+        if (seen.insert(node, 1).second) kernel.nodes.push_back(node);
+    }
+    schedule.kernels.push_back(std::move(kernel));
+  }
+}
+
+void add_unfused_edges(const Rangified& program, const std::vector<Step>& steps,
+                       Schedule& schedule) {
+  std::vector<int> kernel_of_writer(program.buffers.size(), -1);
+  std::vector<std::vector<int>> readers(program.buffers.size());
+  for (size_t kernel = 0; kernel < steps.size(); ++kernel)
+    for (int number : steps[kernel]) {
+      const Fragment& fragment = program.fragments[static_cast<size_t>(number)];
+      for (int buffer : fragment.writes)
+        kernel_of_writer[static_cast<size_t>(buffer)] = static_cast<int>(kernel);
+      for (int buffer : fragment.reads)
+        readers[static_cast<size_t>(buffer)].push_back(static_cast<int>(kernel));
+    }
+  for (const StoredValue& stored : program.stored) {
+    const auto buffer = static_cast<size_t>(stored.buffer);
+    std::ranges::sort(readers[buffer]);
+    int previous = -1;
+    for (int reader : readers[buffer])
+      if (reader != kernel_of_writer[buffer] && reader != previous) {
+        schedule.unfused.push_back({kernel_of_writer[buffer], reader, stored.buffer, stored.reason,
+                                    stored.cost, stored.value});
+        previous = reader;
+      }
+  }
+}
+
+// A root that is a buffer wants the contents from before the step: it is copied where something is
+// assigned to that buffer.
+void keep_what_is_replaced(std::vector<NodeRef>& roots) {
+  NodeMap<char> replaced;
+  for (NodeRef root : roots)
+    if (root->op == Op::Assign) replaced[root->source(0)] = 1;
+  for (NodeRef& root : roots)
+    if (replaced.contains(root)) root = make(Op::Contiguous, {root});
+}
+
+void check(const Schedule& schedule) {
+#ifndef NDEBUG
+  for (const Kernel& kernel : schedule.kernels)
+    for (const KernelPhase& phase : kernel.phases)
+      for (const KernelPart& part : phase)
+        if (std::string problem = verify(part.body); !problem.empty())
+          throw InternalError(fmt::format("schedule: {}\n{}", problem, to_text(part.body)));
+#else
+  (void)schedule;
+#endif
+}
+
+}  // namespace
+
+std::string_view name(UnfusedReason reason) {
+  switch (reason) {
+    case UnfusedReason::Reuse: return "reuse";
+    case UnfusedReason::Limit: return "limit";
+    case UnfusedReason::Reduce: return "reduce";
+    case UnfusedReason::Shape: return "shape";
+    case UnfusedReason::Dtype: return "dtype";
+    case UnfusedReason::Size: return "size";
+  }
+  return "";
+}
+
+Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions& options) {
+  Schedule schedule;
+  schedule.graph = std::make_unique<Graph>();
+  std::vector<NodeRef> copies = clone(roots, *schedule.graph);
+  GraphScope scope(*schedule.graph);
+  keep_what_is_replaced(copies);
+  Rangified program = rangeify(copies, options);
+  const std::vector<AssignedBuffer> in_place =
+      assign_in_place(program, enabled(options, "in-place"));
+  Dataflow flow(program);
+  for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
+  if (options.capabilities.tiles && enabled(options, "tile")) {
+    tile_fragments(program, flow);
+    for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
+  }
+  if (enabled(options, "group")) group_fragments(program, flow, in_place, options);
+  if (enabled(options, "split-reduce")) split_reductions(program);
+  const std::vector<Step> steps = steps_of(program, flow, options);
+  const std::vector<int> memory = memory_of(program, in_place);
+  add_kernels(program, steps, memory, schedule);
+  add_unfused_edges(program, steps, schedule);
+  schedule.outputs = program.outputs;
+  schedule.buffers = std::move(program.buffers);
+  check(schedule);
+  return schedule;
+}
+
+}  // namespace anneal

@@ -1,0 +1,211 @@
+#include "schedule/split_reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "ir/build.h"
+#include "ir/index.h"
+#include "ir/node_map.h"
+#include "schedule/cost.h"
+#include "schedule/match_axes.h"
+#include "schedule/substitute.h"
+#include "symbolic/bounds.h"
+#include "symbolic/simplify.h"
+
+namespace anneal {
+namespace {
+
+// Fewer results than this leave cores idle; less work than this is not worth a second phase.
+constexpr double kFewResults = 512, kMuchWork = 1 << 18, kPieces = 64, kWorkOfPiece = 1 << 14;
+
+NodeRef identity_of(Op op, DType dtype) {
+  switch (op) {
+    case Op::SumOver:
+      return is_float(dtype) ? make_const(Scalar::of(dtype, -0.0))
+                             : make_const(Scalar::of_int(dtype, 0));
+    case Op::ProdOver: return make_const(Scalar::of_int(dtype, 1));
+    case Op::MaxOver: return make_const(lowest(dtype));
+    default: return make_const(highest(dtype));
+  }
+}
+
+bool is_narrow_float(DType dtype) { return is_float(dtype) && byte_size(dtype) < 4; }
+
+// Reductions that are inside no other, in the order they are met.
+std::vector<NodeRef> outermost_reductions(std::span<const NodeRef> stores) {
+  std::vector<NodeRef> found, stack(stores.rbegin(), stores.rend());
+  NodeMap<char> seen;
+  while (!stack.empty()) {
+    NodeRef node = stack.back();
+    stack.pop_back();
+    if (!seen.insert(node, 1).second) continue;
+    if (is_reduce_over(node->op)) {
+      found.push_back(node);
+      continue;
+    }
+    for (size_t i = node->source_count; i-- > 0;) stack.push_back(node->source(i));
+  }
+  return found;
+}
+
+class Splitter {
+ public:
+  Splitter(Rangified& program, Fragment& fragment) : program_(program), fragment_(fragment) {}
+
+  void run() {
+    if (fragment_.phases.size() != 1 || !fragment_.tiles.empty()) return;
+    const std::vector<NodeRef>& stores = fragment_.phases[0];
+    for (NodeRef store : stores) {
+      if (store->op != Op::Store || !std::ranges::equal(store_axes(store), store_axes(stores[0])))
+        return;
+      if (store->arg.axis != static_cast<int64_t>(store_axes(store).size())) return;
+    }
+    space_.assign(store_axes(stores[0]).begin(), store_axes(stores[0]).end());
+    double results = 1;
+    for (NodeRef axis : space_) results *= size_estimate(size_of(axis));
+    if (results > kFewResults) return;
+    reductions_ = outermost_reductions(stores);
+    // One that another one needs would have to wait for it.
+    for (NodeRef reduction : reductions_)
+      for (NodeRef node : topological_order({&reduction, 1}))
+        if (node != reduction && std::ranges::count(reductions_, node)) return;
+    double work = 0;
+    for (NodeRef reduction : reductions_) work = std::max(work, results * elements_of(reduction));
+    if (work < kMuchWork) return;
+    split(work);
+  }
+
+ private:
+  NodeRef size_of(NodeRef axis) {
+    return std::ranges::find(fragment_.axes, axis, &Axis::variable)->size;
+  }
+  double elements_of(NodeRef reduction) {
+    double elements = 1;
+    for (NodeRef axis : reduction->sources().subspan(1)) elements *= size_estimate(size_of(axis));
+    return elements;
+  }
+
+  NodeRef new_axis(NodeRef size) {
+    const int64_t most = std::max<int64_t>(1, bounds(size).max);
+    NodeRef variable = make_variable(
+        fmt::format("split{}", program_.buffers.size() * 1000 + fragment_.axes.size()), 0,
+        most - 1);
+    fragment_.axes.push_back({variable, size});
+    return variable;
+  }
+
+  void split(double work) {
+    const std::vector<NodeRef> finals = fragment_.phases[0];
+    std::vector<NodeRef> partials;
+    NodeMap<NodeRef> totals;
+    const double pieces = std::min(kPieces, std::ceil(work / kWorkOfPiece));
+    for (NodeRef reduction : reductions_) split_one(reduction, pieces, partials, totals);
+    if (partials.empty()) return;
+    fragment_.phases = {partials, substitute(finals, totals)};
+    fragment_.refresh();
+  }
+
+  void split_one(NodeRef reduction, double pieces, std::vector<NodeRef>& partials,
+                 NodeMap<NodeRef>& totals) {
+    std::vector<NodeRef> axes(reduction->sources().begin() + 1, reduction->sources().end());
+    auto longest = std::ranges::max_element(
+        axes, {}, [&](NodeRef axis) { return size_estimate(size_of(axis)); });
+    auto chosen = std::ranges::find_if(
+        axes, [&](NodeRef axis) { return size_estimate(size_of(axis)) >= pieces; });
+    if (chosen == axes.end()) chosen = longest;
+    NodeRef size = size_of(*chosen);
+    const auto length = static_cast<int64_t>(size_estimate(size));
+    if (length < 2) return;
+    const int64_t piece = piece_length(size, length, static_cast<int64_t>(pieces));
+    NodeRef count =
+        simplify(index_floor_div(index_add(size, index_const(piece - 1)), index_const(piece)));
+    NodeRef which = new_axis(count), inside = new_axis(index_const(piece));
+    NodeRef index = index_add(index_mul(which, index_const(piece)), inside);
+    const bool even = is_static(size) && static_value(size) % piece == 0;
+    NodeRef within = even ? nullptr : make(Op::Lt, {index, size});
+
+    NodeRef value = moved(reduction->source(0), *chosen, index, within);
+    if (within) value = make(Op::Where, {within, value, identity_of(reduction->op, value->dtype)});
+    const DType dtype = reduction->dtype;
+    const DType wide = is_narrow_float(dtype) ? DType::F32 : dtype;
+    if (wide != dtype) value = make_cast(value, wide);
+    *chosen = inside;
+    axes.insert(axes.begin(), value);
+    NodeRef partial = make(reduction->op, axes);
+    store_partial(partial, which, count, partials);
+
+    NodeRef again = new_axis(count);
+    NodeRef total = make(reduction->op, {load_partial(again), again});
+    totals[reduction] = wide == dtype ? total : make_cast(total, dtype);
+  }
+
+  // The length of the pieces: one that leaves no rest if there is one near the wanted length.
+  static int64_t piece_length(NodeRef size, int64_t length, int64_t pieces) {
+    const int64_t wanted = std::max<int64_t>(1, (length + pieces - 1) / pieces);
+    if (is_static(size))
+      for (int64_t piece = wanted; piece <= std::min(2 * wanted, length); ++piece)
+        if (length % piece == 0) return piece;
+    return wanted;
+  }
+
+  // The reduced value at another index; nothing is read where `within` fails.
+  static NodeRef moved(NodeRef value, NodeRef axis, NodeRef index, NodeRef within) {
+    NodeMap<NodeRef> by;
+    by[axis] = index;
+    NodeRef image = substitute({&value, 1}, by)[0];
+    if (!within) return image;
+    NodeMap<NodeRef> images;
+    for (NodeRef node : topological_order({&image, 1})) {
+      std::vector<NodeRef> sources;
+      for (NodeRef source : node->sources()) sources.push_back(*images.find(source));
+      if (node->op == Op::Load) sources[2] = make(Op::And, {sources[2], within});
+      images[node] = with_sources(node, sources);
+    }
+    return *images.find(image);
+  }
+
+  void store_partial(NodeRef partial, NodeRef which, NodeRef count,
+                     std::vector<NodeRef>& partials) {
+    NodeRef space = index_const(1);
+    NodeRef position = index_const(0);
+    for (NodeRef axis : space_) {
+      space = index_mul(space, size_of(axis));
+      position = index_add(index_mul(position, size_of(axis)), axis);
+    }
+    place_ = position;
+    results_ = space;
+    program_.buffers.push_back(
+        {.dtype = partial->dtype, .elements = simplify(index_mul(count, space))});
+    buffer_ = schedule_buffer_node(static_cast<int>(program_.buffers.size()) - 1,
+                                   program_.buffers.back());
+    std::vector<NodeRef> sources{buffer_, partial_position(which),
+                                 make_const(Scalar::of_int(DType::Bool, 1)), partial, which};
+    sources.insert(sources.end(), space_.begin(), space_.end());
+    partials.push_back(make(Op::Store, sources, Arg(static_cast<int64_t>(space_.size() + 1))));
+  }
+
+  NodeRef partial_position(NodeRef which) {
+    return simplify(index_add(index_mul(which, results_), place_));
+  }
+  NodeRef load_partial(NodeRef which) {
+    return make(Op::Load,
+                {buffer_, partial_position(which), make_const(Scalar::of_int(DType::Bool, 1))});
+  }
+
+  Rangified& program_;
+  Fragment& fragment_;
+  std::vector<NodeRef> space_, reductions_;
+  NodeRef place_ = nullptr, results_ = nullptr, buffer_ = nullptr;
+};
+
+}  // namespace
+
+void split_reductions(Rangified& program) {
+  for (Fragment& fragment : program.fragments)
+    if (!fragment.phases.empty()) Splitter(program, fragment).run();
+}
+
+}  // namespace anneal

@@ -1,0 +1,12 @@
+// Reductions to few elements over many: one phase makes a partial result for each of a number of
+// equal pieces, a second one puts them together. The pieces follow from the sizes alone, so that
+// results do not depend on how many threads there are.
+#pragma once
+
+#include "schedule/rangeify.h"
+
+namespace anneal {
+
+void split_reductions(Rangified& program);
+
+}  // namespace anneal
