@@ -44,7 +44,7 @@ class Rebuild {
 
   KernelBody run() {
     for (NodeRef node : topological_order(body_.stores)) images_[node] = image(node);
-    KernelBody result{body_.buffers, body_.variables, {}, {}};
+    KernelBody result{body_.buffers, body_.variables, {}, {}, body_.tile_axes, body_.tiles};
     for (NodeRef store : body_.stores) result.stores.push_back(images_[store]);
     std::set<NodeRef> listed;
     for (const Axis& axis : body_.axes) {
