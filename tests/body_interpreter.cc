@@ -35,6 +35,7 @@ class Run {
   }
 
   void run() {
+    if (!body_.tiles.empty()) return run_tiles();
     for (NodeRef store : body_.stores) {
       std::span<const NodeRef> axes = store->sources().subspan(4);
       over(axes, [&] { perform(store); });
@@ -42,8 +43,17 @@ class Run {
   }
 
  private:
+  // Tiles are made anew for each value of their axes; loads see what was stored before them.
+  void run_tiles() {
+    over(body_.tile_axes, [&] {
+      for (NodeRef store : body_.stores)
+        over(store->sources().subspan(4 + body_.tile_axes.size()), [&] { perform(store); });
+    });
+  }
+
   std::vector<NodeRef> free_axes(NodeRef node) {
     std::vector<NodeRef> axes;
+    if (node->op == Op::Load) axes = body_.tile_axes;
     if (moved_.contains(node)) axes.push_back(node);
     for (NodeRef source : node->sources())
       for (NodeRef axis : known_[source].depends_on) axes.push_back(axis);
@@ -108,7 +118,8 @@ class Run {
       case Op::AsIndex: return Scalar::of_int(DType::Index, value(node->source(0)).as_int());
       case Op::Load: {
         if (value(node->source(2)).bits() == 0) return Scalar::of_int(node->dtype, 0);
-        const Value& buffer = before_[number_[node->source(0)]];
+        const size_t number = number_[node->source(0)];
+        const Value& buffer = body_.tiles.empty() ? before_[number] : *buffers_[number];
         return buffer.at(checked_position(node, buffer));
       }
       case Op::SumOver:

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/infer.h"
 #include "ir/scalar.h"
 
 namespace anneal {
@@ -36,17 +37,6 @@ bool is_narrow_float(DType dtype) {
   return is_float(dtype) && dtype != DType::F32 && dtype != DType::F64;
 }
 
-uint8_t class_of(DType dtype) {
-  switch (kind(dtype)) {
-    case DTypeKind::Bool: return kBoolClass;
-    case DTypeKind::Signed:
-    case DTypeKind::Unsigned: return kIntClass;
-    case DTypeKind::Float: return kFloatClass;
-    case DTypeKind::Index: return kIndexClass;
-  }
-  return 0;
-}
-
 bool can_combine(Op op, DType dtype) {
   switch (op) {
     case Op::Add:
@@ -54,7 +44,7 @@ bool can_combine(Op op, DType dtype) {
     case Op::Max:
     case Op::Min:
     case Op::And:
-    case Op::Or: return (info(op).accepts & class_of(dtype)) != 0 && !is_narrow_float(dtype);
+    case Op::Or: return accepts(info(op), dtype) && !is_narrow_float(dtype);
     default: return false;
   }
 }
@@ -228,7 +218,7 @@ class Verifier {
     }
     for (size_t i = 1; i < row.sources; ++i) expect(instruction, i, first, instruction.lanes);
     const bool moves_bits = op == Op::Cast || op == Op::Bitcast;
-    if ((row.accepts & class_of(first)) == 0 || (is_narrow_float(first) && !moves_bits)) {
+    if (!accepts(row, first) || (is_narrow_float(first) && !moves_bits)) {
       return report(fmt::format("{} does not accept {}", name(op), name(first)));
     }
     if (op == Op::Threefry && first != DType::U32) report("threefry of another dtype than u32");

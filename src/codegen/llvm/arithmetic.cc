@@ -136,7 +136,7 @@ Value* Arithmetic::float_op(Op op, Value* a, Value* b) {
     case Op::Floor: return unary(llvm::Intrinsic::floor, a);
     case Op::Ceil: return unary(llvm::Intrinsic::ceil, a);
     case Op::Trunc: return unary(llvm::Intrinsic::trunc, a);
-    case Op::Round: return unary(llvm::Intrinsic::roundeven, a);
+    case Op::Round: return unary(llvm::Intrinsic::nearbyint, a);
     case Op::Add: return builder_.CreateFAdd(a, b);
     case Op::Mul: return builder_.CreateFMul(a, b);
     case Op::Div: return builder_.CreateFDiv(a, b);

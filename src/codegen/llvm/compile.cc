@@ -26,6 +26,7 @@
 
 #include "anneal_version.h"
 #include "codegen/llvm/emit.h"
+#include "codegen_revision.h"
 
 namespace anneal {
 namespace {
@@ -155,7 +156,8 @@ std::string llvm_ir(std::span<const Program* const> programs, const CpuTarget& t
 }
 
 std::string codegen_identity() {
-  return fmt::format("anneal {} llvm {}", ANNEAL_VERSION, LLVM_VERSION_STRING);
+  return fmt::format("anneal {} codegen {} llvm {}", ANNEAL_VERSION, ANNEAL_CODEGEN_REVISION,
+                     LLVM_VERSION_STRING);
 }
 
 }  // namespace anneal
