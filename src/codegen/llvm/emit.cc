@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/TargetParser/Triple.h>
 
@@ -25,10 +26,12 @@ using llvm::Value;
 constexpr unsigned kBuffersArgument = 0, kSizesArgument = 1, kBeginArgument = 2, kEndArgument = 3,
                    kLocalArgument = 4;
 
-bool converts_half(const CpuTarget& target) {
-  const llvm::Triple triple(target.triple);
-  if (triple.isAArch64()) return true;
-  return triple.isX86() && target.features.find("+f16c") != std::string::npos;
+// Of the processor as a whole: a name may stand for features that nobody listed.
+Arithmetic::Abilities abilities_of(const llvm::TargetMachine& machine) {
+  if (machine.getTargetTriple().isAArch64()) return {true, false};
+  if (!machine.getTargetTriple().isX86()) return {};
+  const llvm::MCSubtargetInfo& processor = *machine.getMCSubtargetInfo();
+  return {processor.checkFeatures("+f16c"), processor.checkFeatures("+avx512dq")};
 }
 
 // A value and what is known of it.
@@ -39,12 +42,13 @@ struct Emitted {
 
 class Emitter {
  public:
-  Emitter(llvm::Module& module, const Program& program, const CpuTarget& target)
+  Emitter(llvm::Module& module, const Program& program, const CpuTarget& target,
+          const llvm::TargetMachine& machine)
       : context_(module.getContext()),
         module_(module),
         program_(program),
         builder_(context_),
-        arithmetic_(builder_, converts_half(target)) {
+        arithmetic_(builder_, abilities_of(machine)) {
     make_function(target);
   }
 
@@ -290,12 +294,22 @@ class Emitter {
     return llvm::Align(byte_size(instruction.dtype));
   }
 
+  // No machine gathers or scatters elements this narrow: LLVM makes an access of each lane, behind
+  // a branch where there is a condition. Accesses that always happen need none.
+  static bool is_taken_apart(const Instruction& instruction) {
+    return byte_size(instruction.dtype) < 4;
+  }
+
   Value* load(const Instruction& instruction) {
     llvm::Type* type = memory_type(instruction.dtype, instruction.lanes);
     Value* place = address(instruction);
     Value* mask = condition(instruction);
     llvm::Instruction* loaded;
     if (place->getType()->isVectorTy()) {
+      if (mask && is_taken_apart(instruction)) {
+        place = builder_.CreateSelect(mask, place, splat(zero(), instruction.lanes));
+        mask = nullptr;
+      }
       loaded = builder_.CreateMaskedGather(type, place, alignment(instruction), mask,
                                            llvm::Constant::getNullValue(type));
     } else if (mask && instruction.lanes > 1) {
@@ -322,6 +336,10 @@ class Emitter {
       stored = builder_.CreateZExt(stored, memory_type(instruction.dtype, instruction.lanes));
     }
     if (place->getType()->isVectorTy()) {
+      if (mask && is_taken_apart(instruction)) {
+        place = builder_.CreateSelect(mask, place, splat(nowhere(), instruction.lanes));
+        mask = nullptr;
+      }
       mark(builder_.CreateMaskedScatter(stored, place, alignment(instruction), mask), instruction);
     } else if (mask && instruction.lanes > 1) {
       mark(builder_.CreateMaskedStore(stored, place, alignment(instruction), mask), instruction);
@@ -464,8 +482,9 @@ class Emitter {
 
 }  // namespace
 
-void emit_function(llvm::Module& module, const Program& program, const CpuTarget& target) {
-  Emitter(module, program, target).run();
+void emit_function(llvm::Module& module, const Program& program, const CpuTarget& target,
+                   const llvm::TargetMachine& machine) {
+  Emitter(module, program, target, machine).run();
 }
 
 }  // namespace anneal
