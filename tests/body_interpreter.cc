@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,12 @@ struct Known {
   std::vector<NodeRef> depends_on;  // axes that are free in it
 };
 
+// What no right result is made of.
+uint64_t poison(DType dtype) {
+  if (is_float(dtype)) return Scalar::of(dtype, std::nan("")).bits();
+  return Scalar::of_int(dtype, is_bool(dtype) ? 1 : 0x5a).bits();
+}
+
 class Run {
  public:
   Run(const KernelBody& body, std::span<Value* const> buffers,
@@ -35,10 +42,21 @@ class Run {
   }
 
   void run() {
-    for (NodeRef store : body_.stores) {
-      std::span<const NodeRef> axes = store->sources().subspan(4);
-      over(axes, [&] { perform(store); });
-    }
+    // Tiles are new for each value of their axes, and what was stored is there for later stores.
+    over(body_.tile_axes, [&] {
+      for (NodeRef tile : body_.tiles) {
+        Value& memory = *buffers_[number_[tile]];
+        std::ranges::fill(memory.payload, poison(memory.dtype));
+      }
+      for (NodeRef store : body_.stores) {
+        std::span<const NodeRef> axes = store->sources().subspan(4 + body_.tile_axes.size());
+        over(axes, [&] { perform(store); });
+        if (body_.tiles.empty()) continue;
+        before_[number_[store->source(0)]] = *buffers_[number_[store->source(0)]];
+        stored_ = ++time_;
+        ++time_;
+      }
+    });
   }
 
  private:
@@ -89,14 +107,14 @@ class Run {
 
   Scalar value(NodeRef node) {
     Known& known = known_[node];
-    const bool fresh =
-        known.time > 0 && std::all_of(known.depends_on.begin(), known.depends_on.end(),
-                                      [&](NodeRef axis) { return moved_[axis] <= known.time; });
+    const bool fresh = known.time > stored_ &&
+                       std::all_of(known.depends_on.begin(), known.depends_on.end(),
+                                   [&](NodeRef axis) { return moved_[axis] <= known.time; });
     if (fresh) return known.value;
     const Scalar result = compute(node);
     Known& entry = known_[node];  // the table may have grown
     entry.value = result;
-    entry.time = std::max<uint64_t>(1, time_);
+    entry.time = time_;
     return result;
   }
 
@@ -155,7 +173,8 @@ class Run {
   NodeMap<int64_t> at_;
   NodeMap<uint64_t> moved_;
   NodeMap<Known> known_;
-  uint64_t time_ = 0;
+  uint64_t time_ = 1;
+  uint64_t stored_ = 0;  // loads from before that may see something else now
 };
 
 }  // namespace
