@@ -11,8 +11,10 @@
 
 #include "anneal_version.h"
 #include "bench.h"
+#include "doctor.h"
 #include "explain.h"
 #include "graph.h"
+#include "kernels.h"
 #include "output.h"
 #include "programs.h"
 
@@ -25,13 +27,17 @@ struct CommandRow {
   std::string_view group, name, arguments, does, example;
 };
 
-constexpr std::array<CommandRow, 4> kCommands{{
+constexpr std::array<CommandRow, 6> kCommands{{
     {"look", "graph", "PROGRAM", "a training step as one graph, node by node",
      "anneal graph mlp --step"},
     {"look", "explain", "OP|PROGRAM", "an op's rules, or the rules that rewrote a program",
      "anneal explain exp"},
-    {"measure", "bench", "NAME", "figures of the compiler beside their goals",
-     "anneal bench compiler"},
+    {"look", "kernels", "PROGRAM", "the kernels it becomes, and why they are not fewer",
+     "anneal kernels mlp"},
+    {"measure", "bench", "NAME", "figures of ours beside those of peers, or of goals",
+     "anneal bench gemm --threads 1,2"},
+    {"measure", "doctor", "", "what this machine is, how fast, and what to repair",
+     "anneal doctor"},
     {"other", "help", "[COMMAND]", "this text, or that of a command", "anneal help graph"},
 }};
 
@@ -73,7 +79,9 @@ struct CommandLine {
   CLI::App app{"anneal, a tensor compiler", "anneal"};
   GraphOptions graph_options;
   ExplainOptions explain_options;
+  KernelsOptions kernels_options;
   BenchOptions bench_options;
+  DoctorOptions doctor_options;
   bool step = false, version = false;
 
   CommandLine() {
@@ -99,9 +107,31 @@ struct CommandLine {
         ->take_all();
     explain_command.add_flag("--json", explain_options.json, "as JSON");
 
+    CLI::App& kernels_command = add("kernels");
+    kernels_command.add_option("PROGRAM", kernels_options.program, programs_text())->required();
+    CLI::Option* only_forward =
+        kernels_command.add_flag("--forward", kernels_options.forward, "only what the loss needs");
+    kernels_command.add_flag("--step", step, "loss, gradients and updates (what it does anyway)")
+        ->excludes(only_forward);
+    kernels_command.add_flag("--json", kernels_options.json, "as JSON");
+
     CLI::App& bench_command = add("bench");
-    bench_command.add_option("NAME", bench_options.name, "compiler")->required();
+    bench_command
+        .add_option("NAME", bench_options.name, fmt::format("{}", fmt::join(bench_names(), ", ")))
+        ->required();
+    bench_command
+        .add_option("--threads", bench_options.threads,
+                    "how many threads both sides use, one run each: 1,2 (one, and all cores)")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 1024));
+    bench_command.add_option("--device", bench_options.device, "the device of ours (cpu)");
+    bench_command.add_option("--case", bench_options.only, "only cases whose name contains this");
+    bench_command
+        .add_option("--seconds", bench_options.seconds, "to measure one side of a row (0.5)")
+        ->check(CLI::NonNegativeNumber);
     bench_command.add_flag("--json", bench_options.json, "as JSON");
+
+    add("doctor").add_flag("--json", doctor_options.json, "as JSON");
   }
 
  private:
@@ -130,7 +160,9 @@ int run_command(CommandLine& line) {
   if (line.version) return write("anneal " ANNEAL_VERSION "\n"), kWorked;
   if (line.app.got_subcommand("graph")) return graph(line.graph_options), kWorked;
   if (line.app.got_subcommand("explain")) return explain(line.explain_options), kWorked;
+  if (line.app.got_subcommand("kernels")) return kernels(line.kernels_options), kWorked;
   if (line.app.got_subcommand("bench")) return bench(line.bench_options) ? kWorked : kFailed;
+  if (line.app.got_subcommand("doctor")) return doctor(line.doctor_options) ? kWorked : kFailed;
   return show_help({});
 }
 

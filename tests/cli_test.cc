@@ -1,66 +1,21 @@
 // Runs the built program as a user does and reads what it prints.
 // Must not repeat the program's tables: expectations come from the library's own.
-#include <cstdio>
-#include <cstdlib>
 #include <set>
 #include <string>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-#include <sys/wait.h>
 
 #include "anneal_version.h"
+#include "cli_runner.h"
 #include "ir/print.h"
 #include "models/program.h"
 #include "transform/derivative.h"
 #include "transform/simplify.h"
 
 using namespace anneal;
-using Json = nlohmann::json;
 
 namespace {
-
-std::string program_path() {
-  if (const char* path = std::getenv("ANNEAL_PROGRAM")) return path;
-#ifdef ANNEAL_PROGRAM
-  return ANNEAL_PROGRAM;
-#else
-  return "anneal";
-#endif
-}
-
-struct Run {
-  int code = -1;
-  std::string output;  // standard output, or both where the command says 2>&1
-};
-
-Run shell(const std::string& command) {
-  Run run;
-  FILE* pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  char buffer[4096];
-  while (size_t count = fread(buffer, 1, sizeof buffer, pipe)) run.output.append(buffer, count);
-  const int status = pclose(pipe);
-  run.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return run;
-}
-
-Run anneal_run(const std::string& arguments) {
-  return shell(fmt::format("'{}' {}", program_path(), arguments));
-}
-Run with_errors(const std::string& arguments) { return anneal_run(arguments + " 2>&1"); }
-
-Json json_of(const std::string& arguments) {
-  const Run run = anneal_run(arguments + " --json");
-  INFO(arguments);
-  REQUIRE(run.code == 0);
-  return Json::parse(run.output);
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 int64_t count_of(const Json& explained, std::string_view set) {
   int64_t count = 0;
@@ -74,7 +29,7 @@ int64_t count_of(const Json& explained, std::string_view set) {
 TEST_CASE("cli: help and version") {
   const Run bare = anneal_run("");
   CHECK(bare.code == 0);
-  for (const char* command : {"graph", "explain", "bench", "help"})
+  for (const char* command : {"graph", "explain", "kernels", "bench", "doctor", "help"})
     CHECK(contains(bare.output, fmt::format("\n  {} ", command)));
   for (const models::ProgramRow& row : models::programs()) CHECK(contains(bare.output, row.name));
   CHECK(anneal_run("help").output == bare.output);
@@ -107,7 +62,15 @@ TEST_CASE("cli: exit codes and what the errors say") {
            Row{"explain ex", 1, "did you mean exp"},
            Row{"explain sum", 1, "reduce_sum"},
            Row{"explain mlp --disable identity", 1, "there is no rule set or rule 'identity'"},
-           Row{"bench nothing", 1, "there are: compiler"},
+           Row{"kernels", 2, "PROGRAM is required"},
+           Row{"kernels mlp --forward --step", 2, "--forward"},
+           Row{"kernels convv", 1, "did you mean conv?"},
+           Row{"doctor mlp", 2, "anneal doctor --help lists what it takes"},
+           Row{"bench nothing", 1, "there are: gemm"},
+           Row{"bench gem", 1, "did you mean gemm?"},
+           Row{"bench gemm --threads 0", 2, "--threads"},
+           Row{"bench gemm --threads 1,x", 2, "--threads"},
+           Row{"bench gemm --case nothing", 1, "no case of gemm contains 'nothing'"},
        }) {
     INFO(row.arguments);
     const Run run = with_errors(row.arguments);

@@ -1,6 +1,7 @@
 // Everything a program needs.
 #pragma once
 
+#include <anneal/device.h>
 #include <anneal/dim.h>
 #include <anneal/dtype.h>
 #include <anneal/error.h>

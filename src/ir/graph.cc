@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -158,6 +159,49 @@ Storage* Graph::stored(NodeRef node) const { return shared_storage(node).get(); 
 std::shared_ptr<Storage> Graph::shared_storage(NodeRef node) const {
   auto entry = storage_.find(node);
   return entry == storage_.end() ? nullptr : entry->second;
+}
+
+namespace {
+
+// The storages of some nodes, and which node each belongs to.
+template <typename Table>
+std::unordered_map<const Storage*, NodeRef> owners(std::span<const NodeRef> nodes,
+                                                   const Table& storage) {
+  std::unordered_map<const Storage*, NodeRef> result;
+  for (NodeRef node : nodes) {
+    auto entry = storage.find(node);
+    if (entry != storage.end()) result.emplace(entry->second.get(), node);
+  }
+  return result;
+}
+
+}  // namespace
+
+size_t Graph::shared_bytes(std::span<const NodeRef> nodes) const {
+  const auto owner = owners(nodes, storage_);
+  std::unordered_set<const Storage*> shared;
+  size_t bytes = 0;
+  for (const auto& [node, storage] : storage_) {
+    auto entry = owner.find(storage.get());
+    if (entry == owner.end() || entry->second == node) continue;
+    if (shared.insert(storage.get()).second) bytes += storage->bytes.size();
+  }
+  return bytes;
+}
+
+void Graph::separate(std::span<const NodeRef> nodes) {
+  const auto owner = owners(nodes, storage_);
+  std::unordered_map<const Storage*, std::shared_ptr<Storage>> copies;
+  for (auto& [node, storage] : storage_) {
+    auto entry = owner.find(storage.get());
+    if (entry == owner.end() || entry->second == node) continue;
+    std::shared_ptr<Storage>& copy = copies[storage.get()];
+    if (!copy) {
+      copy = std::make_shared<Storage>(*storage);
+      stored_bytes_ += copy->bytes.size();
+    }
+    storage = copy;
+  }
 }
 
 void Graph::forget_results() {

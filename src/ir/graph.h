@@ -49,6 +49,10 @@ class Graph {
   void store(NodeRef node, std::shared_ptr<Storage> storage);
   Storage* stored(NodeRef node) const;  // null: none
   std::shared_ptr<Storage> shared_storage(NodeRef node) const;
+  // Bytes that storages of these nodes share with other nodes.
+  size_t shared_bytes(std::span<const NodeRef> nodes) const;
+  // Nodes that share memory with one of these get a copy, so that writing to it changes only it.
+  void separate(std::span<const NodeRef> nodes);
   // Forgets computed values, for they may have read a buffer that changes; buffers stay.
   void forget_results();
 

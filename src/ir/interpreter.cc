@@ -541,7 +541,7 @@ Value to_value(const Storage& storage) {
 
 Storage to_storage(const Value& value) {
   const size_t width = byte_size(value.dtype);
-  Storage storage{value.dtype, value.shape, std::vector<std::byte>(value.payload.size() * width)};
+  Storage storage{value.dtype, value.shape, Bytes(value.payload.size() * width)};
   for (size_t i = 0; i < value.payload.size(); ++i) {
     const uint64_t bits = value.payload[i];
     const uint64_t code =

@@ -1,10 +1,10 @@
 // Memory of a tensor on the host, in the dtype's own format.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "base/bytes.h"
 #include "ir/dtype.h"
 
 namespace anneal {
@@ -12,7 +12,7 @@ namespace anneal {
 struct Storage {
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
-  std::vector<std::byte> bytes;
+  Bytes bytes;
 };
 
 }  // namespace anneal

@@ -165,7 +165,7 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
       assign_in_place(program, enabled(options, "in-place"));
   Dataflow flow(program);
   for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
-  if (enabled(options, "tile")) {
+  if (options.capabilities.tiles && enabled(options, "tile")) {
     tile_fragments(program, flow, options);
     for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
   }

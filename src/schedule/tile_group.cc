@@ -55,8 +55,8 @@ class TileGrouper {
   const ScheduleBuffer& buffer(int number) const {
     return program_.buffers[static_cast<size_t>(number)];
   }
-  bool is_large(int number) const {  // tiles, which come later, are not
-    return static_cast<size_t>(number) < large_.size() && large_[static_cast<size_t>(number)] != 0;
+  bool is_large(int number) const {  // tiles, which are made later, are not
+    return static_cast<size_t>(number) < large_.size() && large_[static_cast<size_t>(number)];
   }
 
   static bool is_simple(const Fragment& f) {

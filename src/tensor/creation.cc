@@ -132,7 +132,7 @@ Tensor from_bytes(std::span<const std::byte> bytes, const Sizes& sizes, DType dt
   if (given != wanted || bytes.size() % byte_size(dtype) != 0)
     fail(fmt::format("{} values do not fill {}, which has {}", given, shape_text(buffer), wanted),
          "give sizes whose product is the number of values");
-  storage->bytes.assign(bytes.begin(), bytes.end());
+  storage->bytes = Bytes(bytes);
   current_graph().store(buffer, std::move(storage));
   return wrap(buffer);
 }

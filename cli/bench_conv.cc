@@ -1,0 +1,72 @@
+// Convolutions of two ResNets and their gradients against oneDNN.
+#include <fmt/format.h>
+
+#include <anneal/functional.h>
+#include <anneal/grad.h>
+
+#include "bench_cases.h"
+
+namespace anneal::cli {
+namespace {
+
+constexpr std::string_view kBench = "conv", kUnit = "GFLOP/s";
+constexpr int64_t kImages = 32;
+
+struct Layer {
+  std::string_view model;
+  int64_t channels, outputs, size, kernel, stride;
+
+  int64_t padding() const { return kernel / 2; }
+  int64_t steps() const { return (size + 2 * padding() - kernel) / stride + 1; }
+  std::string name() const {
+    return fmt::format("{} {}>{} {}x{} at {}{}", model, channels, outputs, kernel, kernel, size,
+                       stride == 1 ? "" : fmt::format(" / {}", stride));
+  }
+  double flops() const {
+    return 2 * static_cast<double>(kImages * steps() * steps()) *
+           static_cast<double>(outputs * channels * kernel * kernel);
+  }
+};
+
+// The distinct shapes of the CIFAR variants: 32x32 images, a 3x3 stem.
+constexpr Layer kLayers[] = {
+    {"resnet9", 3, 64, 32, 3, 1},     {"resnet9", 64, 128, 32, 3, 1},
+    {"resnet9", 128, 128, 16, 3, 1},  {"resnet9", 128, 256, 16, 3, 1},
+    {"resnet9", 256, 512, 8, 3, 1},   {"resnet9", 512, 512, 4, 3, 1},
+    {"resnet18", 64, 64, 32, 3, 1},   {"resnet18", 64, 128, 32, 3, 2},
+    {"resnet18", 64, 128, 32, 1, 2},  {"resnet18", 128, 256, 16, 3, 2},
+    {"resnet18", 128, 256, 16, 1, 2}, {"resnet18", 256, 256, 8, 3, 1},
+    {"resnet18", 256, 512, 8, 3, 2},  {"resnet18", 256, 512, 8, 1, 2},
+};
+constexpr std::string_view kDirections[] = {"forward", "input", "weights"};
+
+Tensor build(const Layer& layer, std::string_view direction) {
+  const Tensor image = filled({kImages, layer.channels, layer.size, layer.size}, 13);
+  const Tensor weights = filled({layer.outputs, layer.channels, layer.kernel, layer.kernel}, 7);
+  const Tensor result =
+      conv2d(image, weights, {}, {.stride = {layer.stride}, .padding = {layer.padding()}});
+  if (direction == "forward") return result;
+  const Tensor seed = filled({kImages, layer.outputs, layer.steps(), layer.steps()}, 5);
+  return grad(result, {direction == "input" ? image : weights}, {.seed = seed})[0];
+}
+
+}  // namespace
+
+void bench_conv(const BenchContext& context) {
+  for (const Layer& layer : kLayers)
+    for (std::string_view direction : kDirections) {
+      const std::string name = fmt::format("{} {}", layer.name(), direction);
+      if (!context.begin(kBench, name)) continue;
+      Prepared ours(context, {build(layer, direction)});
+      const Timing timing = time_against(
+          context, [&] { return ours.run(); }, PeerKind::Libraries,
+          fmt::format("conv {} {} {} {} {} {} {} {} {}", direction, kImages, layer.channels,
+                      layer.size, layer.size, layer.outputs, layer.kernel, layer.stride,
+                      layer.padding()));
+      BenchRow row = context.row(kBench, name, kUnit);
+      row.note = "oneDNN works on layouts of its own; bringing tensors into them is left out";
+      add_rates(context, std::move(row), timing, layer.flops() * 1e-9);
+    }
+}
+
+}  // namespace anneal::cli

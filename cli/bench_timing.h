@@ -1,0 +1,60 @@
+// How ours and a peer are timed: in turns within one run, the least of each side.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <anneal/tensor.h>
+
+#include "bench.h"
+#include "bench_peers.h"
+#include "bench_report.h"
+
+namespace anneal::cli {
+
+// What a benchmark works with: one number of threads at a time.
+struct BenchContext {
+  const BenchOptions& options;
+  BenchReport& report;
+  Peers& peers;
+  int threads;
+
+  // Whether the case was asked for; says that it comes next.
+  bool begin(std::string_view bench, std::string_view name) const;
+  BenchRow row(std::string_view bench, std::string_view name, std::string_view unit) const;
+};
+
+// A program made ready, so that running it does that and nothing else.
+class Prepared {
+ public:
+  Prepared(const BenchContext& context, std::vector<Tensor> results);
+  double run();  // seconds it took
+
+ private:
+  std::vector<Tensor> results_;
+};
+
+using Run = std::function<double()>;  // runs once and says how many seconds it took
+
+struct Timing {
+  double ours = 0;
+  PeerTime peer;
+};
+Timing time_against(const BenchContext& context, const Run& ours, PeerKind kind,
+                    std::string_view peer_case);
+// The same for two programs of ours.
+struct TimingOfTwo {
+  double first = 0, second = 0;
+};
+TimingOfTwo time_both(const BenchContext& context, const Run& first, const Run& second);
+double time_alone(const BenchContext& context, const Run& run);
+
+// Adds the row with `work` done per second by each side.
+void add_rates(const BenchContext& context, BenchRow row, const Timing& timing, double work);
+
+// Numbers that repeat after a while, of f32 or another float, in memory.
+Tensor filled(const std::vector<int64_t>& sizes, int64_t period = 13, DType dtype = DType::F32);
+
+}  // namespace anneal::cli

@@ -1,0 +1,183 @@
+// Everything is looked up or measured when asked; nothing here is taken for granted.
+#include "doctor.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "anneal_version.h"
+#include "base/machine.h"
+#include "json.h"
+#include "memory_copy.h"
+#include "output.h"
+
+namespace anneal::cli {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+std::string bytes_text(int64_t bytes) {
+  constexpr std::string_view kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  const bool whole = value == static_cast<double>(static_cast<int64_t>(value));
+  return fmt::format("{:.{}f} {}", value, whole ? 0 : 1, kUnits[unit]);
+}
+
+// Something that is wrong, or only slow, and what to do about it.
+struct Finding {
+  bool broken = false;
+  std::string what, fix;
+};
+
+// ---- what is measured
+
+struct Speed {
+  int threads = 1;
+  double copy = 0;  // GB/s
+};
+
+double copy_speed(int threads) {
+  constexpr int kRuns = 8;
+  MemoryCopy copy(threads);
+  double least = copy.run();
+  for (int i = 1; i < kRuns; ++i) least = std::min(least, copy.run());
+  return MemoryCopy::gigabytes() / least;
+}
+
+std::vector<Speed> measure(const Machine& machine) {
+  std::vector<Speed> speeds;
+  for (int threads : {1, machine.cores})
+    if (speeds.empty() || threads > 1) speeds.push_back({threads, copy_speed(threads)});
+  return speeds;
+}
+
+// ---- what is found
+
+std::vector<Finding> findings_of(const Machine& machine) {
+  std::vector<Finding> findings;
+  if (machine.huge_pages == "never")
+    findings.push_back({false, "huge pages are switched off: fresh memory costs several times more",
+                        "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"});
+  if (machine.load > 0.5 * machine.cores)
+    findings.push_back({false,
+                        fmt::format("the machine is busy: {:.1f} processes ran or waited over the "
+                                    "last minute, on {} cores",
+                                    machine.load, machine.cores),
+                        "measure again when it is quiet"});
+  if (machine.free_bytes > 0 && static_cast<double>(machine.free_bytes) < kGiB)
+    findings.push_back({false,
+                        fmt::format("only {} of memory are free", bytes_text(machine.free_bytes)),
+                        "end what is not needed"});
+  return findings;
+}
+
+// ---- text and JSON
+
+struct Diagnosis {
+  Machine machine;
+  std::vector<Speed> speeds;
+  std::vector<Finding> findings;
+
+  bool healthy() const { return std::ranges::none_of(findings, &Finding::broken); }
+};
+
+std::string caches_text(const Machine& machine) {
+  std::vector<std::string> parts;
+  for (const CacheLevel& cache : machine.caches)
+    if (cache.kind != "instruction")
+      parts.push_back(fmt::format(
+          "L{} {}{}", cache.level, bytes_text(cache.bytes),
+          cache.shared_by > 1 ? fmt::format(" for {} cores", cache.shared_by) : std::string()));
+  return parts.empty() ? "unknown" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string speed_text(const std::vector<Speed>& speeds, double Speed::* figure,
+                       std::string_view unit) {
+  std::vector<std::string> parts;
+  for (const Speed& speed : speeds)
+    parts.push_back(fmt::format("{:.1f} {} on {} {}", speed.*figure, unit, speed.threads,
+                                speed.threads == 1 ? "thread" : "threads"));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void write_fact(std::string_view name, std::string_view text) {
+  write(fmt::format("{} {}\n", paint(Colour::Dim, fmt::format("{:<9}", name)), text));
+}
+
+void write_text(const Diagnosis& diagnosis) {
+  const Machine& machine = diagnosis.machine;
+  write_fact("anneal", ANNEAL_VERSION);
+  write_fact("cpu", fmt::format("{}, {} {}", machine.cpu.empty() ? "unknown" : machine.cpu,
+                                machine.cores, machine.cores == 1 ? "core" : "cores"));
+  write_fact("vectors", machine.features.empty() ? "unknown"
+                                                 : fmt::format("{} bits: {}", machine.vector_bits,
+                                                               fmt::join(machine.features, ", ")));
+  write_fact("caches", caches_text(machine));
+  write_fact("memory", fmt::format("{}, {} free; huge pages: {}", bytes_text(machine.memory_bytes),
+                                   bytes_text(machine.free_bytes),
+                                   machine.huge_pages.empty() ? "unknown" : machine.huge_pages));
+  write_fact("copying", speed_text(diagnosis.speeds, &Speed::copy, "GB/s"));
+  write("\n");
+  for (const Finding& finding : diagnosis.findings)
+    write(
+        fmt::format("{} {}\n  fix: {}\n",
+                    finding.broken ? paint(Colour::Ember, "broken:") : paint(Colour::Gold, "slow:"),
+                    finding.what, finding.fix));
+  write(diagnosis.healthy() ? paint(Colour::Teal, "healthy") + "\n" : "");
+}
+
+Json machine_json(const Machine& machine) {
+  Json features = Json::array(), caches = Json::array();
+  for (const std::string& feature : machine.features) features.add(feature);
+  for (const CacheLevel& cache : machine.caches)
+    caches.add(Json::object()
+                   .set("level", cache.level)
+                   .set("kind", cache.kind)
+                   .set("bytes", cache.bytes)
+                   .set("shared_by", cache.shared_by));
+  return Json::object()
+      .set("cpu", machine.cpu)
+      .set("cores", machine.cores)
+      .set("vector_bits", machine.vector_bits)
+      .set("features", features)
+      .set("caches", caches)
+      .set("memory_bytes", machine.memory_bytes)
+      .set("free_bytes", machine.free_bytes)
+      .set("huge_pages", machine.huge_pages)
+      .set("load", machine.load);
+}
+
+void write_json(const Diagnosis& diagnosis) {
+  Json speeds = Json::array(), findings = Json::array();
+  for (const Speed& speed : diagnosis.speeds)
+    speeds.add(Json::object().set("threads", speed.threads).set("copy_gb_s", speed.copy));
+  for (const Finding& finding : diagnosis.findings)
+    findings.add(Json::object()
+                     .set("broken", finding.broken)
+                     .set("what", finding.what)
+                     .set("fix", finding.fix));
+  write(Json::object()
+            .set("version", ANNEAL_VERSION)
+            .set("machine", machine_json(diagnosis.machine))
+            .set("measured", speeds)
+            .set("findings", findings)
+            .set("healthy", diagnosis.healthy())
+            .text() +
+        "\n");
+}
+
+}  // namespace
+
+bool doctor(const DoctorOptions& options) {
+  Diagnosis diagnosis;
+  diagnosis.machine = describe_machine();
+  diagnosis.speeds = measure(diagnosis.machine);
+  diagnosis.findings = findings_of(diagnosis.machine);
+  options.json ? write_json(diagnosis) : write_text(diagnosis);
+  return diagnosis.healthy();
+}
+
+}  // namespace anneal::cli

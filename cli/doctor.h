@@ -1,0 +1,13 @@
+// anneal doctor: what this machine is and how fast, what anneal finds on it, and what to repair.
+#pragma once
+
+namespace anneal::cli {
+
+struct DoctorOptions {
+  bool json = false;
+};
+
+// False when something does not work; what is merely slow is no failure.
+bool doctor(const DoctorOptions& options);
+
+}  // namespace anneal::cli

@@ -1,0 +1,21 @@
+// anneal kernels PROGRAM: a program as kernels, with the work each does, and why values are stored
+// between them.
+#pragma once
+
+#include <string>
+
+namespace anneal::cli {
+
+struct KernelsOptions {
+  std::string program;
+  bool forward = false;  // only what the loss needs
+  std::string device = "cpu";
+  std::string
+      source;       // "ir", "program", "llvm" or "asm": the kernels themselves instead of a table
+  int kernel = -1;  // only this one
+  bool json = false;
+};
+
+void kernels(const KernelsOptions& options);
+
+}  // namespace anneal::cli

@@ -1,0 +1,482 @@
+#include "kernel/emit.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include <anneal/error.h>
+
+#include "ir/build.h"
+#include "ir/index.h"
+#include "symbolic/bounds.h"
+
+namespace anneal {
+namespace {
+
+constexpr int kSlotBits = 8, kSlots = 8;
+
+Coordinate slot_mask(int slot) { return Coordinate{0xFF} << slot * kSlotBits; }
+
+Op step_of(Op reduction) {
+  switch (reduction) {
+    case Op::SumOver: return Op::Add;
+    case Op::ProdOver: return Op::Mul;
+    case Op::MaxOver: return Op::Max;
+    default: return Op::Min;
+  }
+}
+
+// Where a reduction starts: -0.0 for sums, since -0.0 + x is x for every x.
+Scalar start_of(NodeRef reduction) {
+  switch (reduction->op) {
+    case Op::SumOver: return Scalar::of(reduction->dtype, -0.0);
+    case Op::ProdOver: return Scalar::of_int(reduction->dtype, 1);
+    case Op::MaxOver: return lowest(reduction->dtype);
+    default: return highest(reduction->dtype);
+  }
+}
+
+}  // namespace
+
+class Emitter::Bound {
+ public:
+  Bound(Emitter& emitter, size_t axis, Binding binding)
+      : emitter_(emitter), axis_(axis), before_(emitter.bindings_[axis]) {
+    binding.bound = true;
+    binding.stamp = ++emitter.stamps_ * 0x9e3779b97f4a7c15u;
+    binding.scope = emitter.code_.current();
+    if (binding.tile.copies > 1) {
+      binding.slot = std::countr_one(emitter.used_slots_);
+      if (binding.slot >= kSlots || binding.tile.copies > 256)
+        throw InternalError("too many copies of too many axes");
+      emitter.used_slots_ |= 1u << binding.slot;
+    }
+    emitter.bindings_[axis] = binding;
+    emitter.bound_.add(axis);
+  }
+  ~Bound() {
+    const int slot = emitter_.bindings_[axis_].slot;
+    if (slot >= 0) emitter_.used_slots_ &= ~(1u << slot);
+    emitter_.bindings_[axis_] = before_;
+    if (!before_.bound) emitter_.bound_.remove(axis_);
+  }
+  Bound(const Bound&) = delete;
+  Bound& operator=(const Bound&) = delete;
+
+ private:
+  Emitter& emitter_;
+  size_t axis_;
+  Binding before_;
+};
+
+class Emitter::Serving {
+ public:
+  Serving(Emitter& emitter, std::vector<NodeRef> nodes)
+      : emitter_(emitter), before_(std::exchange(emitter.serving_, std::move(nodes))) {}
+  ~Serving() { emitter_.serving_ = std::move(before_); }
+  Serving(const Serving&) = delete;
+  Serving& operator=(const Serving&) = delete;
+
+ private:
+  Emitter& emitter_;
+  std::vector<NodeRef> before_;
+};
+
+Emitter::Emitter(Analysis& analysis, const Planner& planner, CodeBuilder& code)
+    : analysis_(analysis),
+      planner_(planner),
+      code_(code),
+      bindings_(analysis.axis_count()),
+      serving_(analysis.body().stores) {
+  served_by_[code.current()] = serving_;
+}
+
+// ---- loops
+
+Emitter::Range Emitter::whole(size_t axis) {
+  NodeRef size = analysis_.size(axis);
+  return {code_.index(0), value(size, 0), is_static(size) ? static_value(size) : -1,
+          analysis_.size_multiple(axis), analysis_.may_be_empty(axis)};
+}
+
+void Emitter::part(size_t axis, const Range& range, Tile tile, bool masked, State& state,
+                   const std::function<void(State&)>& body) {
+  if (range.extent == 0) return;
+  Binding binding;
+  binding.tile = tile;
+  if (range.extent > 0 && range.extent <= tile.elements()) {  // once: no loop
+    binding.base = range.begin;
+    if (masked) binding.remaining = code_.index(range.extent);
+    Bound bound(*this, axis, binding);
+    body(state);
+    return;
+  }
+  binding.base =
+      code_.open_loop(range.begin, range.end, code_.index(tile.elements()), range.may_be_empty);
+  served_by_[code_.current()] = serving_;
+  if (masked) binding.remaining = code_.sub(range.end, binding.base);
+  State carried;
+  for (ValueId start : state) carried.push_back(code_.carry(start));
+  State next = carried;
+  {
+    Bound bound(*this, axis, binding);
+    body(next);
+  }
+  std::vector<std::pair<ValueId, ValueId>> pairs;
+  for (size_t i = 0; i < state.size(); ++i) pairs.emplace_back(carried[i], next[i]);
+  code_.close_loop(pairs);
+  state = carried;
+}
+
+void Emitter::over(size_t axis, const Range& range, Tile tile, State& state,
+                   const std::function<void(State&)>& body) {
+  const int64_t step = tile.elements();
+  if (range.extent >= 0) {
+    const int64_t full = range.extent / step * step;
+    const int64_t vectors = range.extent / tile.lanes * tile.lanes;
+    auto from_to = [&](int64_t from, int64_t to) {
+      return Range{code_.add(range.begin, code_.index(from)),
+                   code_.add(range.begin, code_.index(to)), to - from, 1, false};
+    };
+    part(axis, from_to(0, full), tile, false, state, body);
+    part(axis, from_to(full, vectors), {tile.lanes, 1}, false, state, body);
+    part(axis, from_to(vectors, range.extent), {tile.lanes, 1}, true, state, body);
+    return;
+  }
+  if (range.multiple % step == 0) return part(axis, range, tile, false, state, body);
+  Range full = range, rest = range;
+  ValueId extent = code_.sub(range.end, range.begin);
+  ValueId tiles = code_.compute(Op::FloorDiv, DType::Index, {extent, code_.index(step)});
+  full.end = rest.begin = code_.add(range.begin, code_.mul(tiles, code_.index(step)));
+  part(axis, full, tile, false, state, body);
+  part(axis, rest, {tile.lanes, 1}, range.multiple % tile.lanes != 0, state, body);
+}
+
+// ---- what was made before
+
+size_t Emitter::MemoHash::operator()(const MemoKey& key) const {
+  uint64_t hash = key.node->id * 0x9e3779b97f4a7c15u;
+  hash = (hash ^ key.at) * 0x9e3779b97f4a7c15u;
+  hash = (hash ^ key.stamp) * 0x9e3779b97f4a7c15u;
+  return hash ^ hash >> 32;
+}
+
+Emitter::MemoKey Emitter::memo_key(NodeRef node, Coordinate at) {
+  Coordinate kept = 0;
+  uint64_t stamp = 0;
+  for (size_t axis : (analysis_.free(node) & bound_).list()) {
+    const Binding& binding = bindings_[axis];
+    stamp += binding.stamp;
+    if (binding.slot >= 0) kept |= at & slot_mask(binding.slot);
+  }
+  return {node, kept, stamp};
+}
+
+ValueId Emitter::remembered(NodeRef node, Coordinate at) {
+  auto known = memo_.find(memo_key(node, at));
+  return known != memo_.end() && code_.is_visible(known->second) ? known->second : kNoValue;
+}
+
+void Emitter::remember(NodeRef node, Coordinate at, ValueId value) {
+  memo_[memo_key(node, at)] = value;
+}
+
+std::vector<Coordinate> Emitter::coordinates(const AxisSet& axes) const {
+  std::vector<Coordinate> all{0};
+  for (size_t axis : (axes & bound_).list()) {
+    const Binding& binding = bindings_[axis];
+    if (binding.slot < 0) continue;
+    std::vector<Coordinate> more;
+    for (Coordinate at : all)
+      for (int copy = 0; copy < binding.tile.copies; ++copy)
+        more.push_back(at | static_cast<Coordinate>(copy) << binding.slot * kSlotBits);
+    all = std::move(more);
+  }
+  return all;
+}
+
+int Emitter::copy_of(const Binding& binding, Coordinate at) const {
+  return binding.slot < 0 ? 0 : static_cast<int>(at >> binding.slot * kSlotBits & 0xFF);
+}
+
+int Emitter::lanes_of(const AxisSet& axes) const {
+  int lanes = 1;
+  for (size_t axis : (axes & bound_).list()) lanes = std::max(lanes, bindings_[axis].tile.lanes);
+  return lanes;
+}
+
+CodeBuilder::Scope* Emitter::scope_of(const AxisSet& axes) const {
+  CodeBuilder::Scope* scope = code_.memory_floor();
+  for (size_t axis : (axes & bound_).list()) scope = code_.deeper(scope, bindings_[axis].scope);
+  return scope;
+}
+
+// ---- scalars
+
+ValueId Emitter::value(NodeRef root, Coordinate at) {
+  // Without recursion: bodies may be deep.
+  std::vector<NodeRef> stack{root};
+  while (!stack.empty()) {
+    NodeRef node = stack.back();
+    if (remembered(node, at) != kNoValue) {
+      stack.pop_back();
+      continue;
+    }
+    const size_t before = stack.size();
+    if (is_elementwise(node->op) || node->op == Op::AsIndex)
+      for (size_t i = node->source_count; i-- > 0;)
+        if (remembered(node->source(i), at) == kNoValue) stack.push_back(node->source(i));
+    if (stack.size() > before) continue;
+    remember(node, at, make(node, at));
+    stack.pop_back();
+  }
+  return remembered(root, at);
+}
+
+ValueId Emitter::make(NodeRef node, Coordinate at) {
+  if (is_reduce_over(node->op)) {
+    reduce(node);
+    return remembered(node, at);
+  }
+  switch (node->op) {
+    case Op::Const: return code_.constant(node->scalar());
+    case Op::Load: return load(node, at);
+    case Op::Variable: {
+      const size_t axis = analysis_.number(node);
+      if (axis < analysis_.axis_count()) return axis_value(axis, at);
+      const std::vector<NodeRef>& sizes = analysis_.body().variables;
+      auto size = std::find(sizes.begin(), sizes.end(), node);
+      if (size == sizes.end()) throw InternalError("a kernel does not list a variable it needs");
+      return code_.size(static_cast<int>(size - sizes.begin()));
+    }
+    default: break;
+  }
+  if (!is_elementwise(node->op) && node->op != Op::AsIndex)
+    throw InternalError(fmt::format("{} in a kernel", name(node->op)));
+  std::vector<ValueId> operands;
+  for (NodeRef source : node->sources()) operands.push_back(remembered(source, at));
+  return code_.compute(node->op, node->dtype, operands);
+}
+
+ValueId Emitter::axis_value(size_t axis, Coordinate at) {
+  const Binding& binding = bindings_[axis];
+  if (!binding.bound) throw InternalError("a scalar is used outside the loop of its axis");
+  ValueId first = code_.add(binding.base, code_.index(copy_of(binding, at) * binding.tile.lanes));
+  return binding.tile.lanes == 1 ? first : code_.ramp(first, code_.index(1), binding.tile.lanes);
+}
+
+ValueId Emitter::mask(const AxisSet& axes, Coordinate at) {
+  ValueId all = kNoValue;
+  for (size_t axis : (axes & bound_).list()) {
+    const Binding& binding = bindings_[axis];
+    if (binding.remaining == kNoValue) continue;
+    ValueId first = code_.index(copy_of(binding, at) * binding.tile.lanes);
+    if (binding.tile.lanes > 1) first = code_.ramp(first, code_.index(1), binding.tile.lanes);
+    all = code_.both(all, code_.compute(Op::Lt, DType::Bool, {first, binding.remaining}));
+  }
+  return all;
+}
+
+// ---- memory
+
+// Sums are made from the outside in, so that every partial sum lies as far out as it can, and the
+// constant of a copy comes last, where addressing takes it for nothing.
+Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes) {
+  const AxisForm& form = analysis_.form(position);
+  if (form.overflow || lanes_of(form.in_rest) > 1) return {value(position, at), true};
+  std::vector<ValueId> terms;
+  int64_t offset = form.rest.constant;
+  ValueId stride = code_.index(0);
+  for (const AxisForm::Term& term : form.terms) {
+    const Binding& binding = bindings_[term.axis];
+    ValueId slope = value(compact(term.slope), 0);
+    const int64_t skipped = static_cast<int64_t>(copy_of(binding, at)) * binding.tile.lanes;
+    if (code_.is_constant(slope))
+      offset += code_.constant_value(slope) * skipped;
+    else
+      terms.push_back(code_.mul(slope, code_.index(skipped)));
+    terms.push_back(code_.mul(slope, binding.base));
+    if (binding.tile.lanes > 1) stride = slope;
+  }
+  LinearForm rest = form.rest;
+  rest.constant = 0;
+  terms.push_back(value(compact(rest), at));
+  std::stable_sort(terms.begin(), terms.end(), [&](ValueId a, ValueId b) {
+    return code_.scope_of(a)->depth < code_.scope_of(b)->depth;
+  });
+  ValueId sum = code_.index(0);
+  for (ValueId term : terms) sum = code_.add(sum, term);
+  sum = code_.add(sum, code_.index(offset));
+  if (lanes == 1 || code_.is_constant(stride, 1)) return {sum, false};
+  return {code_.ramp(sum, stride, lanes), true};
+}
+
+ValueId Emitter::load(NodeRef node, Coordinate at) {
+  const AxisSet& free = analysis_.free(node);
+  CodeBuilder::Access access;
+  access.buffer = analysis_.buffer_number(node->source(0));
+  access.lanes = lanes_of(free);
+  access.condition = code_.both(value(node->source(2), at), mask(free, at));
+  access.place = place(node->source(1), at, access.lanes).value;
+  return code_.load(access, !analysis_.is_written(node->source(0)));
+}
+
+void Emitter::store(NodeRef store, Coordinate at) {
+  const AxisSet axes = analysis_.listed_set(store);
+  CodeBuilder::Access access;
+  access.buffer = analysis_.buffer_number(store->source(0));
+  access.lanes = lanes_of(axes);
+  access.condition = code_.both(value(store->source(2), at), mask(axes, at));
+  access.place = place(store->source(1), at, access.lanes).value;
+  ValueId stored = value(store->source(3), at);
+  if (store->op == Op::StoreAdd) {
+    ValueId before = code_.load(access, false);
+    const DType dtype = store->dtype;
+    const bool narrow = is_float(dtype) && byte_size(dtype) < 4;
+    const DType wide = narrow ? DType::F32 : dtype;
+    if (narrow) before = code_.compute(Op::Cast, wide, {before});
+    if (narrow) stored = code_.compute(Op::Cast, wide, {stored});
+    stored = code_.compute(Op::Add, wide, {before, stored});
+    if (narrow) stored = code_.compute(Op::Cast, dtype, {stored});
+  }
+  code_.store(access, stored);
+}
+
+void Emitter::stores(std::span<const NodeRef> stores, std::span<const AxisLoop> loops) {
+  Serving serving(*this, {stores.begin(), stores.end()});
+  State none;
+  if (!loops.empty()) {
+    over(loops[0].axis, whole(loops[0].axis), loops[0].tile, none,
+         [&](State&) { this->stores(stores, loops.subspan(1)); });
+    return;
+  }
+  AxisSet axes;
+  for (NodeRef each : stores) axes = axes | analysis_.listed_set(each);
+  for (Coordinate at : coordinates(axes)) {
+    for (NodeRef each : stores) value(each->source(3), at);
+    for (NodeRef each : stores) store(each, at);
+  }
+}
+
+// ---- reductions
+
+// Those that can run in the same loop: over the same axes, in the same place, and none waits for
+// another.
+std::vector<NodeRef> Emitter::reductions_like(NodeRef node, CodeBuilder::Scope* scope) {
+  const AxisSet own = analysis_.listed_set(node);
+  CodeBuilder::Scope* serving = scope;
+  while (!served_by_.contains(serving)) serving = serving->parent;
+  std::vector<NodeRef> found;
+  for (NodeRef other : topological_order(served_by_[serving])) {
+    const bool alike = is_reduce_over(other->op) && analysis_.listed_set(other) == own &&
+                       analysis_.rank(other) == analysis_.rank(node);
+    if (!alike || !bound_.contains(analysis_.free(other))) continue;
+    if (scope_of(analysis_.free(other)) != scope || remembered(other, 0) != kNoValue) continue;
+    found.push_back(other);
+  }
+  return found;
+}
+
+void Emitter::reduce(NodeRef node) {
+  const AxisSet own = analysis_.listed_set(node);
+  CodeBuilder::Scope* scope = scope_of(analysis_.free(node));
+  CodeBuilder::Placement placement(code_, scope);
+
+  struct Accumulator {
+    NodeRef reduction;
+    Coordinate at;
+  };
+  const std::vector<NodeRef> reductions = reductions_like(node, scope);
+  std::vector<Accumulator> accumulators;
+  std::vector<NodeRef> bodies;
+  AxisSet around;
+  for (NodeRef each : reductions) {
+    for (Coordinate at : coordinates(analysis_.free(each))) accumulators.push_back({each, at});
+    for (size_t axis : (analysis_.free(each) & bound_).list())
+      if (bindings_[axis].tile.lanes > 1) around.add(axis);
+    bodies.push_back(each->source(0));
+  }
+  const std::vector<AxisLoop> loops =
+      planner_.plan_reduction(reductions, around, static_cast<int>(accumulators.size()));
+  const size_t count = accumulators.size();
+  int copies = 1, own_lanes = 1;
+  size_t copied = own.list()[0];
+  for (const AxisLoop& loop : loops) {
+    own_lanes = std::max(own_lanes, loop.tile.lanes);
+    if (loop.tile.copies == 1) continue;
+    copies = loop.tile.copies;
+    copied = loop.axis;
+  }
+
+  auto lanes_for = [&](NodeRef reduction) {
+    return std::max(own_lanes, lanes_of(analysis_.free(reduction)));
+  };
+  State state;
+  for (int copy = 0; copy < copies; ++copy)
+    for (const Accumulator& each : accumulators)
+      state.push_back(code_.constant(start_of(each.reduction), lanes_for(each.reduction)));
+
+  auto advance = [&](const Accumulator& each, Coordinate at, ValueId total) {
+    NodeRef term = each.reduction->source(0);
+    const bool product =
+        each.reduction->op == Op::SumOver && term->op == Op::Mul && is_float(term->dtype);
+    ValueId next;
+    if (product) {
+      ValueId a = value(term->source(0), at), b = value(term->source(1), at);
+      next = code_.compute(Op::MulAdd, term->dtype, {a, b, total});
+    } else {
+      next = code_.compute(step_of(each.reduction->op), term->dtype, {total, value(term, at)});
+    }
+    ValueId exists = mask(own, at);
+    if (exists != kNoValue) next = code_.compute(Op::Where, term->dtype, {exists, next, total});
+    return next;
+  };
+  std::function<void(size_t, State&)> nest = [&](size_t depth, State& now) {
+    if (depth < loops.size()) {
+      const AxisLoop& loop = loops[depth];
+      over(loop.axis, whole(loop.axis), loop.tile, now,
+           [&](State& inner) { nest(depth + 1, inner); });
+      return;
+    }
+    const Binding& binding = bindings_[copied];
+    for (int copy = 0; copy < binding.tile.copies; ++copy) {
+      Coordinate of_copy = 0;
+      if (binding.slot >= 0) of_copy = static_cast<Coordinate>(copy) << binding.slot * kSlotBits;
+      for (size_t i = 0; i < count; ++i) {
+        ValueId& total = now[static_cast<size_t>(copy) * count + i];
+        total = advance(accumulators[i], accumulators[i].at | of_copy, total);
+      }
+    }
+  };
+  {
+    Serving serving(*this, bodies);
+    nest(0, state);
+  }
+
+  for (size_t i = 0; i < count; ++i) {
+    NodeRef reduction = accumulators[i].reduction;
+    const Op op = step_of(reduction->op);
+    for (int left = copies; left > 1;) {
+      const int half = (left + 1) / 2;
+      for (int copy = 0; copy + half < left; ++copy) {
+        ValueId& low = state[static_cast<size_t>(copy) * count + i];
+        ValueId high = state[static_cast<size_t>(copy + half) * count + i];
+        low = code_.compute(op, reduction->dtype, {low, high});
+      }
+      left = half;
+    }
+    ValueId total = own_lanes > 1 ? code_.combine(op, state[i]) : state[i];
+    if (reduction->op == Op::SumOver && is_float(reduction->dtype))
+      for (size_t axis : own.list()) {
+        if (!analysis_.may_be_empty(axis)) continue;
+        ValueId some =
+            code_.compute(Op::Lt, DType::Bool, {code_.index(0), value(analysis_.size(axis), 0)});
+        ValueId zero = code_.constant(Scalar::of_int(reduction->dtype, 0));
+        total = code_.compute(Op::Where, reduction->dtype, {some, total, zero});
+      }
+    remember(reduction, accumulators[i].at, total);
+  }
+}
+
+}  // namespace anneal

@@ -1,0 +1,62 @@
+// Chooses how a body runs: which axes make the grid, what is vectorised, unrolled and tiled.
+// A function of the body and the device's capabilities alone. Emits nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernel/analysis.h"
+#include "schedule/capabilities.h"
+
+namespace anneal {
+
+// A piece of an axis that is worked on at once.
+struct Tile {
+  int lanes = 1;   // neighbours in one vector
+  int copies = 1;  // such vectors, or scalars, one after the other
+  int elements() const { return lanes * copies; }
+};
+
+struct AxisLoop {
+  size_t axis;
+  Tile tile;
+};
+
+// Stores that are made in the same loops, the outermost first.
+struct StorePlan {
+  std::vector<NodeRef> stores;
+  std::vector<AxisLoop> loops;
+};
+
+// An axis whose blocks are spread over the cells of the grid.
+struct GridAxis {
+  size_t axis;
+  int64_t block;  // elements of one cell; the last one may have fewer
+  Tile tile;      // in which the cell goes through its block
+};
+
+struct CellPlan {
+  std::vector<GridAxis> grid;  // outermost first
+  std::vector<StorePlan> stores;
+};
+
+class Planner {
+ public:
+  Planner(Analysis& analysis, const Capabilities& capabilities,
+          const std::vector<std::string>& disabled);
+
+  CellPlan plan_cell() const;
+  // Loops for reductions over the same axes, given which axes have lanes around them, and how many
+  // accumulators there are before the reduced axes bring copies of their own.
+  std::vector<AxisLoop> plan_reduction(const std::vector<NodeRef>& reductions,
+                                       const AxisSet& lanes_around, int accumulators) const;
+
+ private:
+  bool enabled(std::string_view name) const;
+
+  Analysis& analysis_;
+  Capabilities capabilities_;
+  std::vector<std::string> disabled_;
+};
+
+}  // namespace anneal

@@ -1,0 +1,110 @@
+#include "runtime/cpu/code_memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <anneal/error.h>
+
+#include "base/call_site.h"
+
+namespace anneal {
+namespace {
+
+struct LibraryFunction {
+  std::string_view name;
+  uintptr_t address;
+};
+
+using OfDouble = double (*)(double);
+using OfFloat = float (*)(float);
+
+template <typename Function>
+uintptr_t address_of(Function* function) {
+  return reinterpret_cast<uintptr_t>(function);
+}
+
+#define OF_BOTH(name)                                      \
+  {#name, address_of(static_cast<OfDouble>(::name))}, {    \
+    #name "f", address_of(static_cast<OfFloat>(::name##f)) \
+  }
+
+// What code may call: arithmetic that LLVM leaves to the library, on some targets or on all.
+const LibraryFunction kLibrary[] = {
+    OF_BOTH(exp),
+    OF_BOTH(exp2),
+    OF_BOTH(log),
+    OF_BOTH(log2),
+    OF_BOTH(sin),
+    OF_BOTH(cos),
+    OF_BOTH(tanh),
+    OF_BOTH(erf),
+    OF_BOTH(floor),
+    OF_BOTH(ceil),
+    OF_BOTH(trunc),
+    OF_BOTH(nearbyint),
+    OF_BOTH(sqrt),
+    {"pow", address_of(static_cast<double (*)(double, double)>(::pow))},
+    {"powf", address_of(static_cast<float (*)(float, float)>(::powf))},
+    {"fma", address_of(static_cast<double (*)(double, double, double)>(::fma))},
+    {"fmaf", address_of(static_cast<float (*)(float, float, float)>(::fmaf))},
+    {"sincos", address_of(static_cast<void (*)(double, double*, double*)>(::sincos))},
+    {"memcpy", address_of(static_cast<void* (*)(void*, const void*, size_t)>(::memcpy))},
+    {"memset", address_of(static_cast<void* (*)(void*, int, size_t)>(::memset))},
+};
+#undef OF_BOTH
+
+uintptr_t find_library_function(std::string_view name) {
+  for (const LibraryFunction& function : kLibrary) {
+    if (function.name == name) return function.address;
+  }
+  return 0;
+}
+
+size_t round_up(size_t bytes) { return (bytes + kImageAlignment - 1) & ~(kImageAlignment - 1); }
+
+}  // namespace
+
+bool can_import(const CodeImage& image) {
+  return std::all_of(image.imports.begin(), image.imports.end(), [](const ImageSymbol& symbol) {
+    return find_library_function(symbol.name) != 0;
+  });
+}
+
+CodeMemory::CodeMemory(std::span<const CodeImage* const> images) {
+  for (const CodeImage* image : images) {
+    offsets_.push_back(bytes_);
+    bytes_ += round_up(image->bytes.size());
+  }
+  if (bytes_ == 0) return;
+  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail(fmt::format("no memory for {} bytes of code", bytes_));
+  memory_ = static_cast<std::byte*>(memory);
+  for (size_t i = 0; i < images.size(); ++i) {
+    std::byte* place = memory_ + offsets_[i];
+    std::memcpy(place, images[i]->bytes.data(), images[i]->bytes.size());
+    for (const ImageSymbol& symbol : images[i]->imports) {
+      const uintptr_t address = find_library_function(symbol.name);
+      if (address == 0) throw InternalError("code calls " + symbol.name + ", which it may not");
+      std::memcpy(place + symbol.offset, &address, sizeof address);
+    }
+  }
+  if (mprotect(memory, bytes_, PROT_READ | PROT_EXEC) != 0) {
+    munmap(memory, bytes_);
+    fail("the system does not let code be run that was made by this process",
+         "a security policy may forbid it");
+  }
+  __builtin___clear_cache(reinterpret_cast<char*>(memory_),
+                          reinterpret_cast<char*>(memory_ + bytes_));
+}
+
+CodeMemory::~CodeMemory() {
+  if (memory_) munmap(memory_, bytes_);
+}
+
+}  // namespace anneal

@@ -1,0 +1,105 @@
+#include "runtime/evaluator.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <anneal/device.h>
+
+#include "base/call_site.h"
+
+namespace anneal {
+namespace {
+
+struct Entry {
+  std::string name;
+  std::function<std::unique_ptr<Evaluator>()> make;
+  std::unique_ptr<Evaluator> evaluator;
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::deque<Entry> entries;  // which never move
+  Entry* current = nullptr;
+
+  Registry() { entries.push_back({"interpreter", make_interpreter, nullptr}); }
+
+  std::vector<std::string> names() {
+    std::vector<std::string> result;
+    for (const Entry& entry : entries) result.push_back(entry.name);
+    return result;
+  }
+
+  Entry& find(std::string_view name, std::string_view given_by) {
+    for (Entry& entry : entries)
+      if (entry.name == name) return entry;
+    fail(fmt::format("there is no device \"{}\"{}", name, given_by),
+         fmt::format("the devices are {}", fmt::join(names(), ", ")));
+  }
+
+  Entry& chosen() {
+    if (current) return *current;
+    const char* name = std::getenv("ANNEAL_DEVICE");
+    current = name && *name ? &find(name, ", which ANNEAL_DEVICE names") : &entries.front();
+    return *current;
+  }
+};
+
+Registry& registry() {
+  static auto& registry = *new Registry;  // lives as long as the process: threads may outlive main
+  return registry;
+}
+
+thread_local Entry* t_entry = nullptr;  // of the innermost DeviceScope
+
+}  // namespace
+
+bool Request::stores(NodeRef assign) const {
+  return std::ranges::find(assigns, assign) != assigns.end();
+}
+
+Evaluator& current_evaluator() {
+  Registry& devices = registry();
+  std::lock_guard lock(devices.mutex);
+  Entry& entry = t_entry ? *t_entry : devices.chosen();
+  if (!entry.evaluator) entry.evaluator = entry.make();
+  return *entry.evaluator;
+}
+
+void add_device(std::string_view name, std::function<std::unique_ptr<Evaluator>()> make) {
+  Registry& devices = registry();
+  std::lock_guard lock(devices.mutex);
+  if (std::ranges::find(devices.entries, name, &Entry::name) != devices.entries.end())
+    throw InternalError(fmt::format("there is a device \"{}\" already", name));
+  devices.entries.push_back({std::string(name), std::move(make), nullptr});
+}
+
+std::vector<std::string> devices() {
+  std::lock_guard lock(registry().mutex);
+  return registry().names();
+}
+
+void set_device(std::string_view name, std::source_location where) {
+  CallScope call("set_device", where);
+  std::lock_guard lock(registry().mutex);
+  registry().current = &registry().find(name, "");
+}
+
+std::string device_name() {
+  std::lock_guard lock(registry().mutex);
+  return t_entry ? t_entry->name : registry().chosen().name;
+}
+
+DeviceScope::DeviceScope(std::string_view name, std::source_location where) : outer_(t_entry) {
+  CallScope call("DeviceScope", where);
+  std::lock_guard lock(registry().mutex);
+  t_entry = &registry().find(name, "");
+}
+
+DeviceScope::~DeviceScope() { t_entry = static_cast<Entry*>(outer_); }
+
+}  // namespace anneal

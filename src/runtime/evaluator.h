@@ -1,0 +1,41 @@
+// What can run programs, by name: the interpreter, and an executor for each device. Which of them
+// is current is decided here and nowhere else.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/contents.h"
+
+namespace anneal {
+
+// One run of a program, in the current graph.
+struct Request {
+  std::vector<NodeRef> roots;    // whose values are wanted
+  std::vector<NodeRef> assigns;  // Assign nodes to store, after every read; no target twice
+  const Contents* contents = nullptr;
+
+  // Whether an Assign takes effect. One that does not is the value it was to store.
+  bool stores(NodeRef assign) const;
+};
+
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  // Memory with the values of the roots. Memory that is only read may be a result as it is.
+  virtual std::vector<std::shared_ptr<Storage>> run(const Request& request) = 0;
+};
+
+std::unique_ptr<Evaluator> make_interpreter();
+
+// The current device's, of this thread. Made when it is first needed.
+Evaluator& current_evaluator();
+
+// Another device to choose from; the name must be new. For tests and for programs that bring one.
+void add_device(std::string_view name, std::function<std::unique_ptr<Evaluator>()> make);
+
+}  // namespace anneal

@@ -1,0 +1,62 @@
+// The interpreter as a device. It runs the graph as it was built: no rewriting, no schedule.
+#include <unordered_map>
+
+#include "ir/interpreter.h"
+#include "runtime/evaluator.h"
+
+namespace anneal {
+namespace {
+
+// Contents in the interpreter's own form.
+class Values {
+ public:
+  explicit Values(const Contents& contents) : contents_(contents) {}
+
+  Environment environment() {
+    return {
+        .variable = [this](NodeRef node) { return contents_.size(node); },
+        .buffer = [this](NodeRef node) { return value(node, *contents_.buffer(node)); },
+        .known =
+            [this](NodeRef node) {
+              std::shared_ptr<Storage> storage = contents_.find(node);
+              return storage ? value(node, *storage) : nullptr;
+            },
+    };
+  }
+
+ private:
+  const Value* value(NodeRef node, const Storage& storage) {
+    auto [entry, fresh] = values_.try_emplace(node);
+    if (fresh) entry->second = to_value(storage);
+    return &entry->second;
+  }
+
+  const Contents& contents_;
+  std::unordered_map<NodeRef, Value> values_;
+};
+
+class Interpreter : public Evaluator {
+ public:
+  std::vector<std::shared_ptr<Storage>> run(const Request& request) override {
+    std::vector<NodeRef> roots = request.roots;
+    roots.insert(roots.end(), request.assigns.begin(), request.assigns.end());
+    Values contents(*request.contents);
+    const std::vector<Value> values = interpret(roots, contents.environment());
+
+    std::vector<std::shared_ptr<Storage>> results;
+    for (size_t i = 0; i < request.roots.size(); ++i)
+      results.push_back(std::make_shared<Storage>(to_storage(values[i])));
+    // All stores come after all reads.
+    for (size_t i = 0; i < request.assigns.size(); ++i) {
+      Storage& target = *current_graph().stored(request.assigns[i]->source(0));
+      target = to_storage(values[request.roots.size() + i]);
+    }
+    return results;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Evaluator> make_interpreter() { return std::make_unique<Interpreter>(); }
+
+}  // namespace anneal

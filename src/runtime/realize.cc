@@ -1,0 +1,167 @@
+// From lazy tensors to values: what the public calls promise, whatever device computes. Results are
+// kept as buffers; a result that equals a parameter shares its memory until the parameter changes.
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include <anneal/tensor.h>
+
+#include "ir/interpreter.h"
+#include "runtime/evaluator.h"
+#include "tensor/lift.h"
+
+namespace anneal {
+namespace {
+
+// The assignments among what the roots need: they take effect wherever they stand. Of several to
+// one buffer the last one counts.
+std::vector<NodeRef> assignments(std::span<const NodeRef> roots) {
+  std::vector<NodeRef> found;
+  for (NodeRef node : topological_order(roots))
+    if (node->op == Op::Assign) found.push_back(node);
+  std::unordered_map<NodeRef, NodeRef> last;
+  for (NodeRef assign : found) last[assign->source(0)] = assign;
+  std::erase_if(found, [&](NodeRef assign) { return last[assign->source(0)] != assign; });
+  return found;
+}
+
+std::vector<NodeRef> targets_of(std::span<const NodeRef> assigns) {
+  std::vector<NodeRef> targets;
+  for (NodeRef assign : assigns) targets.push_back(assign->source(0));
+  return targets;
+}
+
+void check_memory(std::span<const NodeRef> targets) {
+  for (NodeRef target : targets)
+    if (!current_graph().stored(target))
+      fail(fmt::format("\"{}\" has no memory to assign to", target->arg.symbol->text()),
+           "make it with parameter(name, initial) instead of input()");
+}
+
+NodeRef store(std::shared_ptr<Storage> storage) {
+  NodeRef buffer = make_buffer("", new_buffer_slot(), storage->dtype, static_dims(storage->shape));
+  current_graph().store(buffer, std::move(storage));
+  return buffer;
+}
+
+// Memory that nothing will change: a buffer with contents that is not a parameter.
+bool is_constant_memory(NodeRef node) {
+  return node->op == Op::Buffer && node->arg.symbol->length == 0 && current_graph().stored(node);
+}
+
+std::vector<NodeRef> nodes_of(const std::vector<Tensor>& tensors) {
+  std::vector<NodeRef> nodes;
+  for (const Tensor& tensor : tensors) nodes.push_back(node_of(tensor));
+  return nodes;
+}
+
+// Between public calls no raw handles are held, so the graph may be tidied. Memory that results
+// share with a parameter has to be copied before the parameter changes: where that is much, first
+// see whether the results are still needed.
+void tidy(const CallScope& call, const std::vector<Tensor>& tensors) {
+  constexpr size_t kMuch = size_t{1} << 20;
+  if (!call.outermost()) return;
+  Graph& graph = current_graph();
+  graph.collect_if_worthwhile();
+  const std::vector<NodeRef> targets = targets_of(assignments(nodes_of(tensors)));
+  if (!targets.empty() && graph.shared_bytes(targets) > kMuch) graph.collect();
+}
+
+// Computes the roots and stores what they assign. The answers are buffers.
+std::vector<NodeRef> compute(std::span<const NodeRef> roots, const Bindings& bindings) {
+  Graph& graph = current_graph();
+  Request request;
+  request.assigns = assignments(roots);
+  const std::vector<NodeRef> targets = targets_of(request.assigns);
+  check_memory(targets);
+  Contents contents(bindings);
+  request.contents = &contents;
+  graph.separate(targets);
+
+  auto assigned = [&](NodeRef node) { return std::ranges::find(targets, node) != targets.end(); };
+  // What a root's value is the memory of, once the stores are done; null: it is computed.
+  auto memory_of = [&](NodeRef root) -> NodeRef {
+    if (root->op == Op::Assign && request.stores(root)) return root->source(0);
+    bool kept = root->op == Op::Buffer && !contents.is_bound(root) && !assigned(root);
+    return kept && graph.stored(root) ? root : nullptr;
+  };
+  for (NodeRef root : roots)
+    if (!is_constant_memory(root) && !memory_of(root)) request.roots.push_back(root);
+  std::vector<std::shared_ptr<Storage>> values = current_evaluator().run(request);
+
+  std::vector<NodeRef> results;
+  auto value = values.begin();
+  for (NodeRef root : roots) {
+    NodeRef memory = memory_of(root);
+    if (is_constant_memory(root))
+      results.push_back(root);
+    else
+      results.push_back(store(memory ? graph.shared_storage(memory) : std::move(*value++)));
+  }
+  if (!request.assigns.empty()) graph.forget_results();
+  return results;
+}
+
+}  // namespace
+
+std::vector<Tensor> evaluate(const std::vector<Tensor>& tensors, const Bindings& bindings,
+                             Location where) {
+  CallScope call("evaluate", where);
+  tidy(call, tensors);
+  std::vector<Tensor> results;
+  for (NodeRef result : compute(nodes_of(tensors), bindings)) results.push_back(wrap(result));
+  return results;
+}
+
+const Tensor& Tensor::realize(Location where) const {
+  CallScope call("realize", where);
+  tidy(call, {*this});
+  Graph& graph = current_graph();
+  NodeRef node = node_of(*this);
+  if (node->op == Op::Buffer && graph.stored(node)) return *this;
+  NodeRef result = compute({&node, 1}, {})[0];
+  if (node->op == Op::Assign) result = node->source(0);
+  // Expressions over it need not compute it again, and every handle on it reads what was computed
+  // now, whatever is assigned later.
+  if (assignments({&node, 1}).empty()) graph.store(node, graph.shared_storage(result));
+  graph.redirect_roots(node, result);
+  return *this;
+}
+
+std::vector<std::byte> Tensor::read(DType as, const Bindings& bindings, Location where) const {
+  CallScope call("to_vector", where);
+  tidy(call, {*this});
+  NodeRef node = node_of(*this);
+  std::shared_ptr<Storage> storage =
+      current_graph().shared_storage(compute({&node, 1}, bindings)[0]);
+  if (storage->dtype != as) {
+    Value value = to_value(*storage);
+    for (uint64_t& payload : value.payload)
+      payload = anneal::cast(Scalar::from_bits(value.dtype, payload), as).bits();
+    value.dtype = as;
+    storage = std::make_shared<Storage>(to_storage(value));
+  }
+  return {storage->bytes.begin(), storage->bytes.end()};
+}
+
+Tensor Tensor::assign(const Tensor& value, Location where) const {
+  CallScope call("assign", where);
+  NodeRef target = node_of(*this), source = node_of(value);
+  if (target->op != Op::Buffer || target->arg.symbol->length == 0)
+    fail("only a parameter can be assigned to", "make it with parameter(name, initial)");
+  if (target->dtype != source->dtype || target->shape != source->shape)
+    fail(fmt::format("\"{}\" is {}, the value is {}", name(), type_text(target), type_text(source)),
+         "cast or reshape the value to fit");
+  return wrap(make(Op::Assign, {target, source}));
+}
+
+namespace detail {
+void fail_not_one_element(const Tensor& tensor, size_t count, Location where) {
+  CallScope call("item", where);
+  fail(fmt::format("the tensor has {} elements, its shape is {}", count, to_text(tensor.shape())),
+       "read them all with to_vector(), or reduce first");
+}
+}  // namespace detail
+
+}  // namespace anneal

@@ -1,0 +1,59 @@
+// The benchmarks' own machinery, on the smallest cases: figures are noise here, their form is not.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "cli_runner.h"
+
+using namespace anneal;
+
+namespace {
+
+constexpr const char* kQuick = "bench gemm --case '256 x 256' --seconds 0";
+
+void check_row(const Json& row) {
+  for (const char* key :
+       {"bench", "case", "device", "threads", "ours", "unit", "peer", "peer_value", "ratio"})
+    CHECK_MESSAGE(row.contains(key), key);
+  CHECK(row["ours"].get<double>() > 0);
+  CHECK(row["peer"].is_null() == row["peer_value"].is_null());
+  CHECK(row["peer"].is_null() == row["ratio"].is_null());
+  if (!row["ratio"].is_null())
+    CHECK(row["ratio"].get<double>() ==
+          doctest::Approx(row["ours"].get<double>() / row["peer_value"].get<double>()));
+}
+
+}  // namespace
+
+TEST_CASE("cli: bench gives a row for each case and number of threads") {
+  const Json shown = json_of(std::string(kQuick) + " --threads 1,2");
+  REQUIRE(shown["rows"].size() == 2);
+  for (size_t i = 0; i < 2; ++i) {
+    const Json& row = shown["rows"][i];
+    check_row(row);
+    CHECK(row["bench"] == "gemm");
+    CHECK(row["case"] == "256 x 256 x 256");
+    CHECK(row["threads"] == i + 1);
+    CHECK(row["unit"] == "GFLOP/s");
+  }
+}
+
+TEST_CASE("cli: bench as a table") {
+  const Run run = anneal_run(std::string(kQuick) + " --threads 1 2>/dev/null");
+  CHECK(run.code == 0);
+  CHECK(contains(run.output, "ratio"));
+  CHECK(contains(run.output, "256 x 256 x 256"));
+  CHECK(contains(run.output, "GFLOP/s"));
+}
+
+TEST_CASE("cli: a peer that is not there leaves its place empty and says why") {
+  // A copy of the program has no peers beside it.
+  const Run copied = shell(fmt::format(
+      "folder=$(mktemp -d) && cp '{}' \"$folder/anneal\" && \"$folder/anneal\" {} --threads 1 "
+      "--json; rm -r \"$folder\"",
+      program_path(), kQuick));
+  REQUIRE(copied.code == 0);
+  const Json row = Json::parse(copied.output)["rows"][0];
+  check_row(row);
+  CHECK(row["peer"].is_null());
+  CHECK(contains(row["note"], "./dev bench installs what is needed"));
+}

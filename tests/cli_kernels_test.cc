@@ -1,0 +1,105 @@
+// The commands that look at kernels and at the machine. Expectations come from the library's own
+// functions, never from what the program printed once.
+#include <algorithm>
+#include <set>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/machine.h"
+#include "cli_runner.h"
+#include "models/program.h"
+#include "schedule/statistics.h"
+#include "transform/simplify.h"
+
+using namespace anneal;
+
+namespace {
+
+std::vector<NodeRef> step_roots(const models::Program& program, bool forward) {
+  std::vector<NodeRef> roots{program.loss.node()};
+  if (!forward)
+    for (const auto* part : {&program.gradients, &program.updates})
+      for (const Tensor& tensor : *part) roots.push_back(tensor.node());
+  return roots;
+}
+
+}  // namespace
+
+TEST_CASE("cli: kernels --json is the schedule") {
+  for (const models::ProgramRow& row : models::programs())
+    for (const bool forward : {false, true}) {
+      const std::string command =
+          fmt::format("kernels {} {}", row.name, forward ? "--forward" : "--step");
+      INFO(command);
+      const Json shown = json_of(command);
+      CHECK(shown["program"] == row.name);
+      CHECK(shown["scope"] == (forward ? "forward" : "step"));
+
+      const models::Program program = row.build();
+      const Schedule schedule = schedule_program(simplify_program(step_roots(program, forward)));
+      REQUIRE(shown["kernels"].size() == schedule.kernels.size());
+      CHECK(shown["unfused"].size() == schedule.unfused.size());
+      double flops = 0;
+      size_t crossing = 0;
+      std::set<std::string> phases;
+      for (size_t i = 0; i < schedule.kernels.size(); ++i) {
+        const Json& kernel = shown["kernels"][i];
+        const WorkCount work = count_work(schedule.kernels[i]);
+        CHECK(kernel["number"] == i);
+        CHECK(kernel["nodes"] == schedule.kernels[i].nodes.size());
+        CHECK(kernel["work"]["ops"] == work.operations);
+        CHECK(kernel["work"]["flops"] == work.flops);
+        CHECK(kernel["work"]["bytes_read"] == work.bytes_read);
+        CHECK(kernel["work"]["bytes_written"] == work.bytes_written);
+        CHECK_FALSE(kernel["phases"].empty());
+        const bool crosses = kernel["phases"].size() > 1 && kernel["phases"][0] == "forward" &&
+                             kernel["phases"][1] == "backward";
+        CHECK(kernel["crosses"] == crosses);
+        crossing += crosses ? 1 : 0;
+        flops += work.flops;
+        for (const Json& phase : kernel["phases"]) phases.insert(phase);
+      }
+      CHECK(shown["crossing"] == crossing);
+      CHECK(shown["work"]["flops"].get<double>() == doctest::Approx(flops));
+      CHECK(phases == (forward ? std::set<std::string>{"forward"}
+                               : std::set<std::string>{"forward", "backward", "update"}));
+      for (size_t i = 0; i < schedule.unfused.size(); ++i) {
+        const Json& edge = shown["unfused"][i];
+        CHECK(edge["producer"] == schedule.unfused[i].producer);
+        CHECK(edge["consumer"] == schedule.unfused[i].consumer);
+        CHECK(edge["reason"] == name(schedule.unfused[i].reason));
+        CHECK(edge["cost_ns"] == schedule.unfused[i].cost);
+      }
+    }
+}
+
+TEST_CASE("cli: kernels of a step hold forward and backward nodes together, and say so") {
+  const Json shown = json_of("kernels mlp");
+  const Run text = anneal_run("kernels mlp");
+  CHECK(text.code == 0);
+  CHECK(shown["crossing"].get<int>() > 0);
+  CHECK(contains(text.output, fmt::format("{} of them (*) with forward and backward nodes",
+                                          shown["crossing"].get<int>())));
+  CHECK(std::ranges::count(text.output, '*') == shown["crossing"].get<int>() + 1);
+  CHECK(text.output == anneal_run("kernels mlp --step").output);
+}
+
+TEST_CASE("cli: doctor tells what the machine is and whether anneal works on it") {
+  const Run run = anneal_run("doctor --json");
+  const Json shown = Json::parse(run.output);
+  const Machine machine = describe_machine();
+  CHECK(shown["machine"]["cpu"] == machine.cpu);
+  CHECK(shown["machine"]["cores"] == machine.cores);
+  CHECK(shown["machine"]["caches"].size() == machine.caches.size());
+  CHECK(shown["machine"]["memory_bytes"] == machine.memory_bytes);
+  CHECK_FALSE(shown["measured"].empty());
+  for (const Json& speed : shown["measured"]) CHECK(speed["copy_gb_s"].get<double>() > 0);
+  const bool broken = std::ranges::any_of(
+      shown["findings"], [](const Json& finding) { return finding["broken"].get<bool>(); });
+  for (const Json& finding : shown["findings"])
+    CHECK_FALSE(finding["fix"].get<std::string>().empty());
+  CHECK(shown["healthy"] == !broken);
+  CHECK(run.code == (broken ? 1 : 0));
+  CHECK(contains(anneal_run("doctor").output, machine.cpu));
+}

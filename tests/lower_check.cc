@@ -1,0 +1,105 @@
+#include "lower_check.h"
+
+#include <cmath>
+#include <random>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "body_interpreter.h"
+#include "ir/interpreter.h"
+#include "kernel/lower.h"
+#include "program_interpreter.h"
+
+namespace anneal {
+namespace {
+
+Value random_value(DType dtype, int64_t elements, std::mt19937_64& random) {
+  Value value{dtype, {elements}, {}};
+  for (int64_t i = 0; i < elements; ++i) {
+    const int64_t number = static_cast<int64_t>(random() % 17) - 8;
+    const Scalar scalar = is_float(dtype) ? Scalar::of(dtype, static_cast<double>(number) / 4)
+                                          : Scalar::of_int(dtype, number);
+    value.payload.push_back(scalar.bits());
+  }
+  return value;
+}
+
+// Sums in another order round otherwise; integers are exact.
+constexpr double kTolerance = 1e-4;
+
+bool close(const Scalar& a, const Scalar& b) {
+  if (!is_float(a.dtype())) return a == b;
+  const double x = a.as_double(), y = b.as_double();
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+  if (x == y) return true;
+  const double tolerance = byte_size(a.dtype()) < 4 ? 0.05 : kTolerance;
+  return std::fabs(x - y) <= tolerance * std::max({1.0, std::fabs(x), std::fabs(y)});
+}
+
+// The sizes a device may have, as they matter to lowering.
+Capabilities narrow_device() {
+  Capabilities capabilities;
+  capabilities.vector_bytes = 16;
+  capabilities.vector_registers = 16;
+  capabilities.nearest_memory_bytes = 1 << 10;
+  capabilities.fast_memory_bytes = 1 << 12;
+  return capabilities;
+}
+
+}  // namespace
+
+void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, uint64_t seed) {
+  auto variable = [&](NodeRef node) -> int64_t {
+    for (size_t i = 0; i < body.variables.size(); ++i)
+      if (body.variables[i] == node) return sizes[i];
+    throw InternalError("unknown variable");
+  };
+  std::mt19937_64 random(seed);
+  std::vector<Value> before;
+  for (NodeRef buffer : body.buffers)
+    before.push_back(
+        random_value(buffer->dtype, interpret_index(buffer->dim(0), variable), random));
+  auto pointers = [](std::vector<Value>& values) {
+    std::vector<Value*> result;
+    for (Value& value : values) result.push_back(&value);
+    return result;
+  };
+  std::vector<Value> expected = before;
+  run_body(body, pointers(expected), variable);
+
+  std::vector<LowerOptions> ways(9);
+  ways[1].disabled = {"merge-axes", "split-axes"};
+  ways[2].disabled = {"vectorise"};
+  ways[3].disabled = {"unroll"};
+  ways[4].disabled = {"tile"};
+  ways[5].disabled = {"stage"};
+  ways[6].disabled = {"merge-axes", "split-axes", "vectorise", "unroll", "tile", "stage"};
+  ways[7].capabilities = narrow_device();
+  ways[8].capabilities = narrow_device();
+  ways[8].disabled = {"vectorise"};
+  for (size_t way = 0; way < ways.size(); ++way) {
+    const LoweredBody lowered = lower(body, ways[way]);
+    const std::string problem = verify(lowered.program);
+    CAPTURE(way);
+    CAPTURE(to_text(lowered.program));
+    REQUIRE(problem == "");
+    std::vector<Value> values = before;
+    const int64_t cells = interpret_index(lowered.cells, variable);
+    try {
+      run_program(lowered.program, pointers(values), sizes, cells, way % 2 == 1);
+    } catch (const std::exception& error) {
+      FAIL_CHECK(error.what());
+      return;
+    }
+    for (size_t i = 0; i < values.size(); ++i)
+      for (int64_t at = 0; at < values[i].size(); ++at)
+        if (!close(values[i].at(at), expected[i].at(at))) {
+          FAIL_CHECK(fmt::format("buffer {} element {} is {}, wanted {}", i, at,
+                                 to_text(values[i].at(at)), to_text(expected[i].at(at))));
+          return;
+        }
+  }
+}
+
+}  // namespace anneal

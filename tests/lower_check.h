@@ -1,0 +1,15 @@
+// Lowers a body in several ways and compares what the programs do with what the body says.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule/kernel_body.h"
+
+namespace anneal {
+
+// Fails the running test where a lowered program differs. `sizes` are the body's variables.
+void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes = {},
+                    uint64_t seed = 1);
+
+}  // namespace anneal

@@ -1,0 +1,199 @@
+#include "program_interpreter.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "ir/semantics.h"
+
+namespace anneal {
+namespace {
+
+using Lanes = std::vector<Scalar>;
+
+class Run {
+ public:
+  Run(const Program& program, std::span<Value* const> buffers, std::span<const int64_t> sizes)
+      : program_(program), buffers_(buffers), sizes_(sizes), values_(program.code.size()) {
+    std::vector<size_t> open;
+    end_.resize(program.code.size());
+    for (size_t at = 0; at < program.code.size(); ++at) {
+      const Code code = program.code[at].code;
+      if (code == Code::Loop || code == Code::If) open.push_back(at);
+      if (code != Code::EndLoop && code != Code::EndIf) continue;
+      end_[open.back()] = at;
+      open.pop_back();
+    }
+  }
+
+  void cell(int64_t number) {
+    cell_ = number;
+    locals_.clear();
+    for (const LocalBuffer& local : program_.locals) {
+      const size_t elements = static_cast<size_t>(local.elements);
+      locals_.push_back({std::vector<uint64_t>(elements), std::vector<bool>(elements)});
+    }
+    range(0, program_.code.size());
+  }
+
+ private:
+  struct Local {
+    std::vector<uint64_t> payload;
+    std::vector<bool> written;
+  };
+
+  Lanes& operand(const Instruction& instruction, size_t i) {
+    return values_[static_cast<size_t>(instruction.operands[i])];
+  }
+  int64_t index(const Instruction& instruction, size_t i) {
+    return operand(instruction, i)[0].as_int();
+  }
+
+  void range(size_t begin, size_t end) {
+    for (size_t at = begin; at < end; ++at) {
+      const Instruction& instruction = program_.code[at];
+      if (instruction.code == Code::Loop) {
+        loop(at);
+        at = end_[at];
+      } else if (instruction.code == Code::If) {
+        if (operand(instruction, 0)[0].bits() != 0) range(at + 1, end_[at]);
+        at = end_[at];
+      } else {
+        execute(at);
+      }
+    }
+  }
+
+  void loop(size_t at) {
+    const Instruction& head = program_.code[at];
+    size_t body = at + 1;
+    for (; program_.code[body].code == Code::Carry; ++body)
+      values_[body] = operand(program_.code[body], 0);
+    size_t last = end_[at];
+    while (program_.code[last - 1].code == Code::Next) --last;
+    const int64_t begin = index(head, 0), stop = index(head, 1), step = index(head, 2);
+    if (step <= 0) throw InternalError("a loop does not advance");
+    for (int64_t counter = begin; counter < stop; counter += step) {
+      values_[at] = {Scalar::of_int(DType::Index, counter)};
+      range(body, last);
+      std::vector<Lanes> next;
+      for (size_t i = last; i < end_[at]; ++i) next.push_back(operand(program_.code[i], 1));
+      for (size_t i = last; i < end_[at]; ++i)
+        operand(program_.code[i], 0) = std::move(next[i - last]);
+    }
+  }
+
+  void execute(size_t at) {
+    const Instruction& instruction = program_.code[at];
+    Lanes result;
+    switch (instruction.code) {
+      case Code::Constant:
+        result.assign(instruction.lanes, Scalar::from_bits(instruction.dtype, instruction.bits));
+        break;
+      case Code::Size: result = {Scalar::of_int(DType::Index, sizes_[instruction.bits])}; break;
+      case Code::Cell: result = {Scalar::of_int(DType::Index, cell_)}; break;
+      case Code::Compute: result = compute(instruction); break;
+      case Code::Splat: result.assign(instruction.lanes, operand(instruction, 0)[0]); break;
+      case Code::Ramp:
+        for (int64_t lane = 0; lane < instruction.lanes; ++lane)
+          result.push_back(
+              Scalar::of_int(DType::Index, index(instruction, 0) + lane * index(instruction, 1)));
+        break;
+      case Code::Combine:
+        result = operand(instruction, 0);
+        while (result.size() > 1) {
+          const size_t half = result.size() / 2;
+          for (size_t i = 0; i < half; ++i) {
+            const std::array pair{result[i], result[i + half]};
+            result[i] = evaluate(instruction.op, instruction.dtype, pair);
+          }
+          result.resize(half);
+        }
+        break;
+      case Code::Load:
+      case Code::Store: result = access(instruction); break;
+      default: throw InternalError("an instruction stands where it must not");
+    }
+    values_[at] = std::move(result);
+  }
+
+  Lanes compute(const Instruction& instruction) {
+    Lanes result;
+    for (size_t lane = 0; lane < instruction.lanes; ++lane) {
+      std::vector<Scalar> sources;
+      for (size_t i = 0; i < 4 && instruction.operands[i] != kNoValue; ++i)
+        sources.push_back(operand(instruction, i).at(lane));
+      if (instruction.op == Op::AsIndex)
+        result.push_back(Scalar::of_int(DType::Index, sources[0].as_int()));
+      else
+        result.push_back(evaluate(instruction.op, instruction.dtype, sources));
+    }
+    return result;
+  }
+
+  Lanes access(const Instruction& instruction) {
+    const bool is_load = instruction.code == Code::Load;
+    Lanes result;
+    for (size_t lane = 0; lane < instruction.lanes; ++lane) {
+      const Lanes& places = operand(instruction, 0);
+      const int64_t at = places.size() == 1 ? places[0].as_int() + static_cast<int64_t>(lane)
+                                            : places[lane].as_int();
+      const bool holds =
+          instruction.operands[1] == kNoValue || operand(instruction, 1).at(lane).bits() != 0;
+      if (is_load)
+        result.push_back(holds ? load(instruction.bits, at) : Scalar::of_int(instruction.dtype, 0));
+      else if (holds)
+        store(instruction.bits, at, operand(instruction, 2).at(lane));
+    }
+    return result;
+  }
+
+  static size_t checked(int64_t at, size_t elements) {
+    if (at < 0 || static_cast<size_t>(at) >= elements)
+      throw InternalError(fmt::format("element {} of {}", at, elements));
+    return static_cast<size_t>(at);
+  }
+
+  Scalar load(uint64_t buffer, int64_t at) {
+    if (buffer < buffers_.size()) {
+      const Value& value = *buffers_[buffer];
+      return value.at(static_cast<int64_t>(checked(at, value.payload.size())));
+    }
+    const Local& local = locals_[buffer - buffers_.size()];
+    const size_t place = checked(at, local.payload.size());
+    if (!local.written[place])
+      throw InternalError(fmt::format("local element {} is read but was not written", at));
+    return Scalar::from_bits(program_.buffer_dtype(buffer), local.payload[place]);
+  }
+
+  void store(uint64_t buffer, int64_t at, Scalar value) {
+    if (buffer < buffers_.size()) {
+      Value& target = *buffers_[buffer];
+      target.payload[checked(at, target.payload.size())] = value.bits();
+      return;
+    }
+    Local& local = locals_[buffer - buffers_.size()];
+    const size_t place = checked(at, local.payload.size());
+    local.payload[place] = value.bits();
+    local.written[place] = true;
+  }
+
+  const Program& program_;
+  std::span<Value* const> buffers_;
+  std::span<const int64_t> sizes_;
+  std::vector<Lanes> values_;
+  std::vector<size_t> end_;  // of the loop or if that begins there
+  std::vector<Local> locals_;
+  int64_t cell_ = 0;
+};
+
+}  // namespace
+
+void run_program(const Program& program, std::span<Value* const> buffers,
+                 std::span<const int64_t> sizes, int64_t cells, bool backwards) {
+  Run run(program, buffers, sizes);
+  for (int64_t i = 0; i < cells; ++i) run.cell(backwards ? cells - 1 - i : i);
+}
+
+}  // namespace anneal
