@@ -43,6 +43,7 @@ ScheduleOptions options_of(const Toggle& toggle) {
   ScheduleOptions options;
   options.disabled = toggle.names;
   options.eagerness = toggle.eagerness;
+  options.capabilities.tiles = true;
   return options;
 }
 
