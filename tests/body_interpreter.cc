@@ -31,29 +31,26 @@ class Run {
       moved_[axis.variable] = 0;
       size_[axis.variable] = axis.size;
     }
-    for (NodeRef node : topological_order(body.stores)) known_[node].depends_on = free_axes(node);
+    order_ = topological_order(body.stores);
+    for (NodeRef node : order_) known_[node].depends_on = free_axes(node);
   }
 
+  // With tiles, each store sees what those before it did for the same values of the tile axes.
   void run() {
-    if (!body_.tiles.empty()) return run_tiles();
-    for (NodeRef store : body_.stores) {
-      std::span<const NodeRef> axes = store->sources().subspan(4);
-      over(axes, [&] { perform(store); });
-    }
-  }
-
- private:
-  // Tiles are made anew for each value of their axes; loads see what was stored before them.
-  void run_tiles() {
     over(body_.tile_axes, [&] {
-      for (NodeRef store : body_.stores)
-        over(store->sources().subspan(4 + body_.tile_axes.size()), [&] { perform(store); });
+      for (NodeRef store : body_.stores) {
+        std::span<const NodeRef> axes = store->sources().subspan(4 + body_.tile_axes.size());
+        over(axes, [&] { perform(store); });
+        if (body_.tiles.empty()) continue;
+        for (size_t i = 0; i < buffers_.size(); ++i) before_[i] = *buffers_[i];
+        for (NodeRef node : order_) known_[node].time = 0;
+      }
     });
   }
 
+ private:
   std::vector<NodeRef> free_axes(NodeRef node) {
     std::vector<NodeRef> axes;
-    if (node->op == Op::Load) axes = body_.tile_axes;
     if (moved_.contains(node)) axes.push_back(node);
     for (NodeRef source : node->sources())
       for (NodeRef axis : known_[source].depends_on) axes.push_back(axis);
@@ -118,8 +115,7 @@ class Run {
       case Op::AsIndex: return Scalar::of_int(DType::Index, value(node->source(0)).as_int());
       case Op::Load: {
         if (value(node->source(2)).bits() == 0) return Scalar::of_int(node->dtype, 0);
-        const size_t number = number_[node->source(0)];
-        const Value& buffer = body_.tiles.empty() ? before_[number] : *buffers_[number];
+        const Value& buffer = before_[number_[node->source(0)]];
         return buffer.at(checked_position(node, buffer));
       }
       case Op::SumOver:
@@ -161,6 +157,7 @@ class Run {
   const std::function<int64_t(NodeRef)>& variable_;
   std::vector<Value*> buffers_;
   std::vector<Value> before_;
+  std::vector<NodeRef> order_;
   NodeMap<size_t> number_;
   NodeMap<NodeRef> size_;
   NodeMap<int64_t> at_;
