@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <random>
@@ -17,8 +16,10 @@
 #include "ir/interpreter.h"
 #include "ir/semantics.h"
 #include "ir/verify.h"
+#include "vector_machine.h"
 
 using namespace anneal;
+using anneal::testing::kLanes, anneal::testing::VectorMachine;
 
 namespace {
 
@@ -26,185 +27,6 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kTiny = std::numeric_limits<float>::denorm_min();
 constexpr float kHuge = std::numeric_limits<float>::max();
-
-// ---- a machine with vectors of real f32, as kernels have
-
-constexpr size_t kLanes = 512;
-
-// Lanes of a node's dtype; bools are i32.
-struct Register {
-  std::unique_ptr<std::byte[]> bytes{new std::byte[kLanes * 8]};
-  template <typename T>
-  T* as() const {
-    return reinterpret_cast<T*>(bytes.get());
-  }
-};
-
-struct Step {
-  Op op;
-  DType dtype, from;  // of the result and of the last source
-  size_t result;
-  std::array<size_t, 3> sources;
-};
-
-#define INLINE inline __attribute__((always_inline))
-
-template <typename To, typename From, typename Function>
-INLINE void each(const Register& to, const std::array<const Register*, 3>& from, Function f) {
-  To* out = to.as<To>();
-  const From *a = from[0]->as<From>(), *b = from[1]->as<From>(), *c = from[2]->as<From>();
-  for (size_t i = 0; i < kLanes; ++i) out[i] = f(a[i], b[i], c[i]);
-}
-
-[[noreturn]] void unknown(const Step& step) {
-  FAIL("no code for " << std::string(name(step.op)) << " of " << std::string(name(step.dtype)));
-  std::abort();
-}
-
-template <typename T>
-INLINE void compute_float(const Step& step, const Register& to,
-                          const std::array<const Register*, 3>& from) {
-  switch (step.op) {
-    case Op::Neg: return each<T, T>(to, from, [](T a, T, T) { return -a; });
-    case Op::Abs: return each<T, T>(to, from, [](T a, T, T) { return std::fabs(a); });
-    case Op::Sqrt: return each<T, T>(to, from, [](T a, T, T) { return std::sqrt(a); });
-    case Op::Floor: return each<T, T>(to, from, [](T a, T, T) { return std::floor(a); });
-    case Op::Round: return each<T, T>(to, from, [](T a, T, T) { return std::nearbyint(a); });
-    case Op::Add: return each<T, T>(to, from, [](T a, T b, T) { return a + b; });
-    case Op::Mul: return each<T, T>(to, from, [](T a, T b, T) { return a * b; });
-    case Op::Div: return each<T, T>(to, from, [](T a, T b, T) { return a / b; });
-    case Op::MulAdd: return each<T, T>(to, from, [](T a, T b, T c) { return std::fma(a, b, c); });
-    case Op::Lt: return each<int32_t, T>(to, from, [](T a, T b, T) { return a < b; });
-    case Op::Eq: return each<int32_t, T>(to, from, [](T a, T b, T) { return a == b; });
-    default: unknown(step);
-  }
-}
-
-template <typename T>
-INLINE void compute_int(const Step& step, const Register& to,
-                        const std::array<const Register*, 3>& from) {
-  using U = uint32_t;
-  switch (step.op) {
-    case Op::Neg: return each<T, T>(to, from, [](U a, U, U) { return T(0 - a); });
-    case Op::Add: return each<T, T>(to, from, [](U a, U b, U) { return T(a + b); });
-    case Op::And: return each<T, T>(to, from, [](T a, T b, T) { return a & b; });
-    case Op::Or: return each<T, T>(to, from, [](T a, T b, T) { return a | b; });
-    case Op::Xor: return each<T, T>(to, from, [](T a, T b, T) { return a ^ b; });
-    case Op::Shl: return each<T, T>(to, from, [](U a, U b, U) { return T(b < 32 ? a << b : 0); });
-    case Op::Shr: return each<T, T>(to, from, [](T a, T b, T) { return a >> b; });
-    case Op::Lt: return each<int32_t, T>(to, from, [](T a, T b, T) { return a < b; });
-    case Op::Eq: return each<int32_t, T>(to, from, [](T a, T b, T) { return a == b; });
-    default: unknown(step);
-  }
-}
-
-template <typename T>
-INLINE void choose(const Register& to, const std::array<const Register*, 3>& from) {
-  const int32_t* condition = from[0]->as<int32_t>();
-  T* out = to.as<T>();
-  const T *a = from[1]->as<T>(), *b = from[2]->as<T>();
-  for (size_t i = 0; i < kLanes; ++i) out[i] = condition[i] ? a[i] : b[i];
-}
-
-INLINE void compute_cast(const Step& step, const Register& to,
-                         const std::array<const Register*, 3>& from) {
-  auto is = [&](DType a, DType b) { return step.from == a && step.dtype == b; };
-  if (is(DType::I32, DType::F32))
-    return each<float, int32_t>(to, from, [](auto a, auto, auto) { return float(a); });
-  if (is(DType::F32, DType::F64))
-    return each<double, float>(to, from, [](auto a, auto, auto) { return double(a); });
-  if (is(DType::F64, DType::F32))
-    return each<float, double>(to, from, [](auto a, auto, auto) { return float(a); });
-  if (is(DType::I64, DType::I32))
-    return each<int32_t, int64_t>(to, from, [](auto a, auto, auto) { return int32_t(a); });
-  unknown(step);
-}
-
-INLINE void compute(const Step& step, const std::vector<Register>& registers) {
-  const Register& to = registers[step.result];
-  std::array<const Register*, 3> from;
-  for (size_t i = 0; i < 3; ++i) from[i] = &registers[step.sources[i]];
-  if (step.op == Op::Cast) return compute_cast(step, to, from);
-  if (step.op == Op::Bitcast) {
-    std::memcpy(to.as<std::byte>(), from[0]->as<std::byte>(), kLanes * byte_size(step.dtype));
-    return;
-  }
-  if (step.op == Op::Where)
-    return byte_size(step.dtype) == 8 ? choose<double>(to, from)
-           : step.dtype == DType::F32 ? choose<float>(to, from)
-                                      : choose<int32_t>(to, from);
-  switch (step.from) {
-    case DType::F32: return compute_float<float>(step, to, from);
-    case DType::F64: return compute_float<double>(step, to, from);
-    case DType::U32: return compute_int<uint32_t>(step, to, from);
-    default: return compute_int<int32_t>(step, to, from);
-  }
-}
-
-void run_anywhere(const std::vector<Step>& steps, const std::vector<Register>& registers) {
-  for (const Step& step : steps) compute(step, registers);
-}
-
-// The same with a machine's own multiply-add, where the compiler would call a function.
-#ifdef __x86_64__
-__attribute__((target("avx2,fma"))) void run_with_fma(const std::vector<Step>& steps,
-                                                      const std::vector<Register>& registers) {
-  for (const Step& step : steps) compute(step, registers);
-}
-const auto run_steps =
-    __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? run_with_fma : run_anywhere;
-#else
-const auto run_steps = run_anywhere;
-#endif
-
-class Machine {
- public:
-  // The inputs are f32 buffers; so is the root.
-  Machine(NodeRef root, const std::vector<NodeRef>& inputs) {
-    std::map<NodeRef, size_t> place;
-    for (NodeRef node : topological_order(std::span(&root, 1))) {
-      if (node->dtype == DType::Index) continue;
-      const size_t result = registers_.size();
-      registers_.emplace_back();
-      place[node] = result;
-      if (node->op == Op::Buffer) continue;
-      if (node->is_const()) {
-        fill(node, result);
-        continue;
-      }
-      Step step{node->op, node->dtype, node->sources().back()->dtype, result, {}};
-      for (size_t i = 0; i < 3; ++i)
-        step.sources[i] = place.at(node->source(std::min<size_t>(i, node->source_count - 1u)));
-      steps_.push_back(step);
-    }
-    for (NodeRef input : inputs) inputs_.push_back(place.at(input));
-    root_ = place.at(root);
-  }
-
-  float* input(size_t i) { return registers_[inputs_[i]].as<float>(); }
-  const float* run() {
-    run_steps(steps_, registers_);
-    return registers_[root_].as<float>();
-  }
-
- private:
-  void fill(NodeRef node, size_t result) {
-    const Scalar value = node->scalar();
-    for (size_t i = 0; i < kLanes; ++i) {
-      if (node->dtype == DType::F32)
-        registers_[result].as<float>()[i] = static_cast<float>(value.as_double());
-      else if (node->dtype == DType::F64)
-        registers_[result].as<double>()[i] = value.as_double();
-      else
-        registers_[result].as<int32_t>()[i] = static_cast<int32_t>(value.as_int());
-    }
-  }
-
-  std::vector<Register> registers_;
-  std::vector<Step> steps_;
-  std::vector<size_t> inputs_;
-  size_t root_ = 0;
-};
 
 // A function with its rule applied.
 struct Lowered {
@@ -233,7 +55,7 @@ struct Lowered {
   GraphScope scope;
   std::vector<NodeRef> inputs;
   NodeRef original, root;
-  Machine machine;
+  VectorMachine machine;
 };
 
 // ---- how far off a result is
@@ -579,7 +401,7 @@ TEST_CASE("math rules: powers that need no logarithm") {
     NodeRef root = lower_math(std::span(&node, 1), &log)[0];
     CHECK(instructions(root) <= 4);
     CHECK(log.hits().size() == 1);
-    Machine machine(root, {a});
+    VectorMachine machine(root, {a});
     for (float in : inputs) {
       machine.input(0)[0] = in;
       CAPTURE(power);
