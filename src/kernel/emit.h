@@ -44,7 +44,7 @@ class Emitter {
 
   ValueId value(NodeRef node, Coordinate at);
 
-  // Memory for the tiles of a body, for as many rows as a cell works on at once.
+  // Memory for the tiles of a body, for the rows that are lanes; of none, rows come one by one.
   void place_tiles(Tile rows);
   // From here on the current loop serves these stores, and not those that come later.
   void serve(std::span<const NodeRef> stores);
