@@ -97,6 +97,8 @@ class Emitter {
   };
   Place place(NodeRef position, Coordinate at, int lanes, int64_t scale = 1);
   ValueId tile_place(NodeRef position, Coordinate at);
+  // A load whose lanes are apart while its copies are neighbours: loads of neighbours, transposed.
+  bool load_turned(NodeRef node, Coordinate at);
   ValueId form_value(const LinearForm& form, Coordinate at);
 
   void reduce(NodeRef node);

@@ -43,8 +43,7 @@ class RowKeeper {
       if (seen.size() < 2) continue;
       NodeMap<NodeRef> images;
       NodeRef tile = make_tile(seen[0].node, seen[0].axis);
-      for (const Seen& each : seen)
-        images[each.node] = make(Op::Load, {tile, each.axis, always()});
+      for (const Seen& each : seen) images[each.node] = make(Op::Load, {tile, each.axis, always()});
       std::vector<NodeRef> stores = ordered(substitute(body_.stores, images));
       stores.insert(stores.begin(), tile_store(tile, seen[0].node, seen[0].axis));
       body_.stores = stores;
@@ -116,8 +115,8 @@ class RowKeeper {
 
   NodeRef make_tile(NodeRef value, NodeRef axis) {
     NodeRef size = body_.axis_of(axis).size;
-    NodeRef tile = make_buffer("", static_cast<int64_t>(body_.buffers.size()), value->dtype,
-                               {&size, 1});
+    NodeRef tile =
+        make_buffer("", static_cast<int64_t>(body_.buffers.size()), value->dtype, {&size, 1});
     body_.buffers.push_back(tile);
     body_.tiles.push_back(tile);
     body_.tile_axes = rows_;
