@@ -7,28 +7,16 @@
 #include "ir/index.h"
 #include "kernel/axes.h"
 #include "kernel/emit.h"
+#include "kernel/math_rules.h"
 #include "kernel/stage_rows.h"
 #include "symbolic/simplify.h"
 
 namespace anneal {
 namespace {
 
-// Sums of narrow floats run in f32 and round once, at the end.
-KernelBody widen_reductions(KernelBody body) {
-  NodeMap<NodeRef> images;
-  for (NodeRef node : topological_order(body.stores)) {
-    std::vector<NodeRef> sources;
-    for (NodeRef source : node->sources()) sources.push_back(images[source]);
-    const bool narrow =
-        is_reduce_over(node->op) && is_float(node->dtype) && byte_size(node->dtype) < 4;
-    if (!narrow) {
-      images[node] = with_sources(node, sources);
-      continue;
-    }
-    sources[0] = make_cast(sources[0], DType::F32);
-    images[node] = make_cast(make(node->op, sources), node->dtype);
-  }
-  for (NodeRef& store : body.stores) store = images[store];
+// Functions of f32 as arithmetic, narrow floats in f32.
+KernelBody with_math(KernelBody body) {
+  body.stores = lower_math(body.stores);
   return body;
 }
 
@@ -112,7 +100,7 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
     return std::find(options.disabled.begin(), options.disabled.end(), name) ==
            options.disabled.end();
   };
-  KernelBody prepared = simplify_positions(drop_trivial_axes(widen_reductions(body)));
+  KernelBody prepared = simplify_positions(drop_trivial_axes(with_math(body)));
   if (enabled("split-axes")) prepared = split_axes(prepared);
   if (enabled("merge-axes")) prepared = merge_axes(prepared);
   prepared = share_axes(prepared);

@@ -141,8 +141,9 @@ double Planner::cost(const Region& region, size_t vector_axis) {
 size_t Planner::best_own_axis(const Region& region) {
   size_t best = kNoAxis;
   const AxisSet ordered = ordered_axes(region);
-  for (size_t axis : region.own.list())
-    if (!ordered.contains(axis) && cost(region, axis) < cost(region, best)) best = axis;
+  const AxisSet own = region.is_reduction ? region.own : region.domain.without(common_axes());
+  for (size_t axis : own.without(ordered).list())
+    if (cost(region, axis) < cost(region, best)) best = axis;
   return best;
 }
 
