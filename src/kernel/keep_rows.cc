@@ -8,6 +8,7 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "kernel/analysis.h"
+#include "kernel/regions.h"
 #include "schedule/substitute.h"
 
 namespace anneal {
@@ -32,6 +33,7 @@ class RowKeeper {
     for (NodeRef node : topological_order(body_.stores)) {
       NodeRef axis = inner_axis(node);
       if (!axis || !is_elementwise(node->op) || cost(node) < kExpensive) continue;
+      if (!is_contiguous(node, axis)) continue;
       NodeRef anonymous = along(node, axis, any_axis(body_.axis_of(axis).size));
       std::vector<Seen>& seen = alike[anonymous->key];
       if (seen.empty()) order.push_back(anonymous->key);
@@ -86,6 +88,16 @@ class RowKeeper {
     if (!is_static(size) || static_value(size) * 8 > capabilities_.fast_memory_bytes)
       return nullptr;
     return body_.axes[others[0]].variable;
+  }
+
+  // Lanes run along the row: what is loaded for it must be neighbours.
+  bool is_contiguous(NodeRef value, NodeRef axis) {
+    const size_t number = analysis_.number(axis);
+    for (NodeRef node : topological_order({&value, 1}))
+      if (node->op == Op::Load && analysis_.free(node).contains(number) &&
+          stride_of(analysis_, node, number) != Stride::Unit)
+        return false;
+    return true;
   }
 
   // Operations of a value along its inner axis, from what is loaded or depends on the row alone.

@@ -15,6 +15,12 @@
 namespace anneal {
 namespace {
 
+// Functions of f32 as arithmetic, narrow floats in f32.
+KernelBody with_math(KernelBody body) {
+  body.stores = lower_math(body.stores);
+  return body;
+}
+
 Program parameters_of(const KernelBody& body) {
   Program program;
   program.name = "kernel";
@@ -95,9 +101,7 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
     return std::find(options.disabled.begin(), options.disabled.end(), name) ==
            options.disabled.end();
   };
-  KernelBody prepared = body;
-  prepared.stores = lower_math(prepared.stores);
-  prepared = simplify_positions(drop_trivial_axes(prepared));
+  KernelBody prepared = simplify_positions(drop_trivial_axes(with_math(body)));
   if (enabled("split-axes")) prepared = split_axes(prepared);
   if (enabled("merge-axes")) prepared = merge_axes(prepared);
   prepared = share_axes(prepared);

@@ -322,13 +322,14 @@ CellPlan Planner::plan_cell() {
   CellPlan plan;
   if (groups_.empty()) return plan;
   const AxisSet common = common_axes();
-  const size_t vector_axis = choose_vector_axis(common);
-  NodeRef first = groups_.back()[0];
+  // A tile holds one row, so rows come one by one.
   const bool tiles = !analysis_.body().tiles.empty();
+  const size_t vector_axis = tiles ? kNoAxis : choose_vector_axis(common);
+  NodeRef first = groups_.back()[0];
   const std::vector<size_t> order =
       tiles ? common.list() : by_stride(common.list(), first, vector_axis);
   for (size_t axis : order) plan.grid.push_back({axis, 1, {}});
-  choose_register_tile(vector_axis, plan);
+  if (!tiles) choose_register_tile(vector_axis, plan);
   choose_blocks(vector_axis, plan);
   for (const std::vector<NodeRef>& group : groups_) {
     const Region& region = *std::find_if(regions_.begin(), regions_.end(),
