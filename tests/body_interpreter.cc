@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -21,12 +20,6 @@ struct Known {
   std::vector<NodeRef> depends_on;  // axes that are free in it
 };
 
-// What no right result is made of.
-uint64_t poison(DType dtype) {
-  if (is_float(dtype)) return Scalar::of(dtype, std::nan("")).bits();
-  return Scalar::of_int(dtype, is_bool(dtype) ? 1 : 0x5a).bits();
-}
-
 class Run {
  public:
   Run(const KernelBody& body, std::span<Value* const> buffers,
@@ -38,23 +31,19 @@ class Run {
       moved_[axis.variable] = 0;
       size_[axis.variable] = axis.size;
     }
-    for (NodeRef node : topological_order(body.stores)) known_[node].depends_on = free_axes(node);
+    order_ = topological_order(body.stores);
+    for (NodeRef node : order_) known_[node].depends_on = free_axes(node);
   }
 
+  // With tiles, each store sees what those before it did for the same values of the tile axes.
   void run() {
-    // Tiles are new for each value of their axes, and what was stored is there for later stores.
     over(body_.tile_axes, [&] {
-      for (NodeRef tile : body_.tiles) {
-        Value& memory = *buffers_[number_[tile]];
-        std::ranges::fill(memory.payload, poison(memory.dtype));
-      }
       for (NodeRef store : body_.stores) {
         std::span<const NodeRef> axes = store->sources().subspan(4 + body_.tile_axes.size());
         over(axes, [&] { perform(store); });
         if (body_.tiles.empty()) continue;
-        before_[number_[store->source(0)]] = *buffers_[number_[store->source(0)]];
-        stored_ = ++time_;
-        ++time_;
+        for (size_t i = 0; i < buffers_.size(); ++i) before_[i] = *buffers_[i];
+        for (NodeRef node : order_) known_[node].time = 0;
       }
     });
   }
@@ -107,14 +96,14 @@ class Run {
 
   Scalar value(NodeRef node) {
     Known& known = known_[node];
-    const bool fresh = known.time > stored_ &&
-                       std::all_of(known.depends_on.begin(), known.depends_on.end(),
-                                   [&](NodeRef axis) { return moved_[axis] <= known.time; });
+    const bool fresh =
+        known.time > 0 && std::all_of(known.depends_on.begin(), known.depends_on.end(),
+                                      [&](NodeRef axis) { return moved_[axis] <= known.time; });
     if (fresh) return known.value;
     const Scalar result = compute(node);
     Known& entry = known_[node];  // the table may have grown
     entry.value = result;
-    entry.time = time_;
+    entry.time = std::max<uint64_t>(1, time_);
     return result;
   }
 
@@ -168,13 +157,13 @@ class Run {
   const std::function<int64_t(NodeRef)>& variable_;
   std::vector<Value*> buffers_;
   std::vector<Value> before_;
+  std::vector<NodeRef> order_;
   NodeMap<size_t> number_;
   NodeMap<NodeRef> size_;
   NodeMap<int64_t> at_;
   NodeMap<uint64_t> moved_;
   NodeMap<Known> known_;
-  uint64_t time_ = 1;
-  uint64_t stored_ = 0;  // loads from before that may see something else now
+  uint64_t time_ = 0;
 };
 
 }  // namespace
