@@ -11,9 +11,10 @@
 
 #include "body_interpreter.h"
 #include "kernel/lower.h"
+#include "kernel/math_rules.h"
 #include "program_interpreter.h"
 #include "runtime/cpu/kernel_cache.h"
-#include "runtime/cpu/memory.h"
+#include "schedule/memory_plan.h"
 #include "transform/simplify.h"
 
 namespace anneal {
@@ -49,6 +50,7 @@ ScheduleOptions options_of(const Toggle& toggle) {
   ScheduleOptions options;
   options.disabled = toggle.names;
   options.eagerness = toggle.eagerness;
+  options.capabilities.tiles = true;
   return options;
 }
 
@@ -77,7 +79,9 @@ class LoweredSchedule {
     for (const Kernel& kernel : schedule.kernels)
       for (const KernelPhase& phase : kernel.phases)
         for (const KernelPart& part : phase) {
-          LoweredBody body = lower(part.body, {.capabilities = {}, .disabled = toggle.names});
+          KernelBody plain = part.body;
+          plain.stores = lower_math(plain.stores);
+          LoweredBody body = lower(plain, {.capabilities = {}, .disabled = toggle.names});
           body.program.name = fmt::format("kernel{}", bodies_.size());
           bodies_.emplace(&part, std::move(body));
         }
@@ -109,55 +113,120 @@ class LoweredSchedule {
 constexpr size_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xa5};
 
-// A value's bytes between two guards.
-class GuardedMemory {
+// Bytes between two guards that nothing may touch.
+class GuardedBytes {
  public:
-  explicit GuardedMemory(const Value& value) : storage_(to_storage(value)) {
-    bytes_.assign(storage_.bytes.size() + 3 * kGuardBytes, kGuard);
+  explicit GuardedBytes(size_t count) : count_(count), bytes_(count + 3 * kGuardBytes, kGuard) {
     const auto address = reinterpret_cast<uintptr_t>(bytes_.data());
     begin_ = kGuardBytes + (kGuardBytes - address % kGuardBytes) % kGuardBytes;
-    std::ranges::copy(storage_.bytes, bytes_.begin() + static_cast<ptrdiff_t>(begin_));
   }
 
-  void* data() { return bytes_.data() + begin_; }
+  std::byte* data() { return bytes_.data() + begin_; }
+  std::span<std::byte> span() { return {data(), count_}; }
+  void poison() { std::ranges::fill(span(), kGuard); }
 
-  Value value() {
+  void check(std::string_view what) const {
     for (size_t i = 0; i < bytes_.size(); ++i)
-      if ((i < begin_ || i >= begin_ + storage_.bytes.size()) && bytes_[i] != kGuard)
-        throw InternalError(fmt::format("byte {} of a buffer of {} is written",
+      if ((i < begin_ || i >= begin_ + count_) && bytes_[i] != kGuard)
+        throw InternalError(fmt::format("byte {} of {} of {} bytes is written",
                                         static_cast<int64_t>(i) - static_cast<int64_t>(begin_),
-                                        storage_.bytes.size()));
-    std::copy_n(bytes_.begin() + static_cast<ptrdiff_t>(begin_), storage_.bytes.size(),
-                storage_.bytes.begin());
-    return to_value(storage_);
+                                        what, count_));
   }
 
  private:
-  Storage storage_;
+  size_t count_, begin_ = 0;
   std::vector<std::byte> bytes_;
-  size_t begin_ = 0;
 };
 
-void run_code(KernelFunction function, const Program& program, std::span<Value* const> values,
-              const std::vector<int64_t>& sizes, int64_t cells) {
-  std::vector<std::unique_ptr<GuardedMemory>> memory;
-  std::vector<void*> addresses;
-  for (Value* value : values) {
-    memory.push_back(std::make_unique<GuardedMemory>(*value));
-    addresses.push_back(memory.back()->data());
+// Runs the code of a schedule as a device would: temporaries where the memory plan says, poisoned
+// before their first and after their last phase.
+class CodeRun {
+ public:
+  CodeRun(std::span<const NodeRef> roots, const Schedule& schedule, GraphContents& contents)
+      : schedule_(schedule),
+        variable_(variables_by_name(roots, contents)),
+        values_(initial_memory(roots, schedule, contents)),
+        plan_(plan_memory(schedule, variable_)),
+        lifetimes_(lifetimes(schedule)),
+        arena_(static_cast<size_t>(plan_.arena_bytes)) {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const Storage storage = to_storage(values_[i]);
+      if (static_cast<int64_t>(storage.bytes.size()) != plan_.bytes[i])
+        throw InternalError(fmt::format("buffer {} is planned with {} bytes and has {}", i,
+                                        plan_.bytes[i], storage.bytes.size()));
+      if (is_planned(i)) {
+        own_.emplace_back(nullptr);
+        if (plan_.offsets[i] < 0 || plan_.offsets[i] + plan_.bytes[i] > plan_.arena_bytes)
+          throw InternalError(fmt::format("buffer {} is planned outside the arena", i));
+        continue;
+      }
+      own_.push_back(std::make_unique<GuardedBytes>(storage.bytes.size()));
+      std::ranges::copy(storage.bytes, own_.back()->data());
+    }
   }
-  const HugeMemory local(static_cast<size_t>(local_bytes(program)) + 1);
-  std::fill_n(local.data(), local.size(), kGuard);
-  // In two pieces, the second first: no cell depends on another.
-  const int64_t half = cells / 2;
-  function(addresses.data(), sizes.data(), half, cells, local.data());
-  function(addresses.data(), sizes.data(), 0, half, local.data());
-  for (size_t i = 0; i < values.size(); ++i) {
-    const std::vector<int64_t> shape = values[i]->shape;
-    *values[i] = memory[i]->value();
-    values[i]->shape = shape;
+
+  void run(const LoweredSchedule& lowered,
+           const std::map<const KernelPart*, KernelFunction>& functions) {
+    int number = 0;
+    for (const Kernel& kernel : schedule_.kernels)
+      for (const KernelPhase& phase : kernel.phases) {
+        poison_where([&](const Lifetime& life) { return life.first == number; });
+        for (size_t i = phase.size(); i-- > 0;)
+          run_part(phase[i], lowered[phase[i]], functions.at(&phase[i]));
+        poison_where([&](const Lifetime& life) { return life.last == number; });
+        ++number;
+      }
   }
-}
+
+  // What buffers hold now; of temporaries nothing.
+  std::vector<Value> memory() {
+    arena_.check("the arena");
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (!own_[i]) {
+        values_[i].payload.clear();
+        continue;
+      }
+      own_[i]->check(fmt::format("buffer {}", i));
+      values_[i] = to_value({values_[i].dtype, values_[i].shape, Bytes(own_[i]->span())});
+    }
+    return values_;
+  }
+
+ private:
+  bool is_planned(size_t i) const { return schedule_.buffers[i].is_temporary(); }
+  std::byte* address(size_t i) {
+    return own_[i] ? own_[i]->data() : arena_.data() + plan_.offsets[i];
+  }
+
+  template <typename Condition>
+  void poison_where(Condition condition) {
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (is_planned(i) && condition(lifetimes_[i]))
+        std::fill_n(address(i), plan_.bytes[i], kGuard);
+  }
+
+  void run_part(const KernelPart& part, const LoweredBody& body, KernelFunction function) {
+    std::vector<void*> addresses;
+    for (int argument : part.arguments) addresses.push_back(address(static_cast<size_t>(argument)));
+    const std::vector<int64_t> sizes = sizes_of(part, variable_);
+    GuardedBytes local(static_cast<size_t>(local_bytes(body.program)));
+    // In two pieces, the second first: no cell depends on another.
+    const int64_t cells = interpret_index(body.cells, variable_), half = cells / 2;
+    function(addresses.data(), sizes.data(), half, cells, local.data());
+    local.check("local memory");
+    local.poison();
+    function(addresses.data(), sizes.data(), 0, half, local.data());
+    local.check("local memory");
+  }
+
+  const Schedule& schedule_;
+  std::function<int64_t(NodeRef)> variable_;
+  std::vector<Value> values_;
+  MemoryPlan plan_;
+  std::vector<Lifetime> lifetimes_;
+  GuardedBytes arena_;
+  std::vector<std::unique_ptr<GuardedBytes>> own_;  // null for temporaries
+};
 
 }  // namespace
 
@@ -234,12 +303,14 @@ std::string GraphRuns::check_code(const Toggle& toggle, const Toggle& lower) con
     if (std::string problem = lowered.problem(); !problem.empty()) return problem;
     KernelCache cache({.threads = 1});
     const std::map<const KernelPart*, KernelFunction> functions = lowered.compile(cache);
-    return check(schedule,
-                 [&](const KernelPart& part, std::span<Value* const> values, const auto& variable) {
-                   const LoweredBody& body = lowered[part];
-                   run_code(functions.at(&part), body.program, values, sizes_of(part, variable),
-                            interpret_index(body.cells, variable));
-                 });
+    for (Case& each : cases_) {
+      CodeRun run(roots_, schedule, each.contents);
+      run.run(lowered, functions);
+      const std::string text =
+          compare_memory(roots_, schedule, each.contents, each.expected, run.memory());
+      if (!text.empty()) return text + bindings_text(each.binding);
+    }
+    return "";
   });
 }
 
