@@ -83,7 +83,7 @@ class Emitter::Serving {
   std::vector<NodeRef> before_;
 };
 
-Emitter::Emitter(Analysis& analysis, const Planner& planner, CodeBuilder& code)
+Emitter::Emitter(Analysis& analysis, Planner& planner, CodeBuilder& code)
     : analysis_(analysis),
       planner_(planner),
       code_(code),
@@ -336,14 +336,15 @@ ValueId Emitter::tile_place(NodeRef position, Coordinate at) {
 ValueId Emitter::load(NodeRef node, Coordinate at) {
   const AxisSet& free = analysis_.free(node);
   CodeBuilder::Access access;
-  if (const uint64_t* tile = tiles_.find(node->source(0))) {
+  const uint64_t* tile = tiles_.find(node->source(0));
+  if (tile && tile_rows_ > 1) {
     access.buffer = *tile;
     access.lanes = lanes_of(free);
     access.condition = code_.both(value(node->source(2), at), kNoValue);
     access.place = tile_place(node->source(1), at);
     return code_.load(access, false);
   }
-  access.buffer = analysis_.buffer_number(node->source(0));
+  access.buffer = tile ? *tile : analysis_.buffer_number(node->source(0));
   access.lanes = lanes_of(free);
   access.condition = code_.both(value(node->source(2), at), mask(free, at));
   access.place = place(node->source(1), at, access.lanes).value;
@@ -353,14 +354,15 @@ ValueId Emitter::load(NodeRef node, Coordinate at) {
 void Emitter::store(NodeRef store, Coordinate at) {
   const AxisSet axes = analysis_.listed_set(store);
   CodeBuilder::Access access;
-  if (const uint64_t* tile = tiles_.find(store->source(0))) {
+  const uint64_t* tile = tiles_.find(store->source(0));
+  if (tile && tile_rows_ > 1) {
     access.buffer = *tile;
     access.lanes = lanes_of(axes);
     access.place = tile_place(store->source(1), at);
     code_.store(access, value(store->source(3), at));
     return;
   }
-  access.buffer = analysis_.buffer_number(store->source(0));
+  access.buffer = tile ? *tile : analysis_.buffer_number(store->source(0));
   access.lanes = lanes_of(axes);
   access.condition = code_.both(value(store->source(2), at), mask(axes, at));
   access.place = place(store->source(1), at, access.lanes).value;

@@ -19,7 +19,7 @@ using Coordinate = uint64_t;
 
 class Emitter {
  public:
-  Emitter(Analysis& analysis, const Planner& planner, CodeBuilder& code);
+  Emitter(Analysis& analysis, Planner& planner, CodeBuilder& code);
 
   // A part of an axis: from begin below end, values of the code.
   struct Range {
@@ -44,7 +44,7 @@ class Emitter {
 
   ValueId value(NodeRef node, Coordinate at);
 
-  // Memory for the tiles of a body, for as many rows as a cell works on at once.
+  // Memory for the tiles of a body, for the rows that are lanes; of none, rows come one by one.
   void place_tiles(Tile rows);
   // From here on the current loop serves these stores, and not those that come later.
   void serve(std::span<const NodeRef> stores);
@@ -104,7 +104,7 @@ class Emitter {
   CodeBuilder::Scope* scope_of(const AxisSet& axes) const;
 
   Analysis& analysis_;
-  const Planner& planner_;
+  Planner& planner_;
   CodeBuilder& code_;
   std::vector<Binding> bindings_;
   AxisSet bound_;

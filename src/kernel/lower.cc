@@ -7,30 +7,13 @@
 #include "ir/index.h"
 #include "kernel/axes.h"
 #include "kernel/emit.h"
+#include "kernel/keep_rows.h"
+#include "kernel/math_rules.h"
 #include "kernel/stage_rows.h"
 #include "symbolic/simplify.h"
 
 namespace anneal {
 namespace {
-
-// Sums of narrow floats run in f32 and round once, at the end.
-KernelBody widen_reductions(KernelBody body) {
-  NodeMap<NodeRef> images;
-  for (NodeRef node : topological_order(body.stores)) {
-    std::vector<NodeRef> sources;
-    for (NodeRef source : node->sources()) sources.push_back(images[source]);
-    const bool narrow =
-        is_reduce_over(node->op) && is_float(node->dtype) && byte_size(node->dtype) < 4;
-    if (!narrow) {
-      images[node] = with_sources(node, sources);
-      continue;
-    }
-    sources[0] = make_cast(sources[0], DType::F32);
-    images[node] = make_cast(make(node->op, sources), node->dtype);
-  }
-  for (NodeRef& store : body.stores) store = images[store];
-  return body;
-}
 
 Program parameters_of(const KernelBody& body) {
   Program program;
@@ -112,19 +95,23 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
     return std::find(options.disabled.begin(), options.disabled.end(), name) ==
            options.disabled.end();
   };
-  KernelBody prepared = simplify_positions(drop_trivial_axes(widen_reductions(body)));
+  KernelBody prepared = body;
+  prepared.stores = lower_math(prepared.stores);
+  prepared = simplify_positions(drop_trivial_axes(prepared));
   if (enabled("split-axes")) prepared = split_axes(prepared);
   if (enabled("merge-axes")) prepared = merge_axes(prepared);
   prepared = share_axes(prepared);
-  const bool tiled = !prepared.tiles.empty();
-  if (tiled && enabled("stage")) prepared = stage_rows(prepared);
+  // Rows are the lanes of values that were too large to be stored; of others, lanes run along them.
+  const bool row_lanes = !prepared.tiles.empty();
+  if (row_lanes && enabled("stage")) prepared = stage_rows(prepared);
+  if (!row_lanes && enabled("stage")) prepared = keep_rows(prepared, options.capabilities);
 
   Analysis analysis(prepared);
   Planner planner(analysis, options.capabilities, options.disabled);
   CodeBuilder code(parameters_of(body));
   Emitter emitter(analysis, planner, code);
-  const CellPlan plan = tiled ? planner.plan_tiles() : planner.plan_cell();
-  if (tiled) emitter.place_tiles(plan.grid.back().tile);
+  const CellPlan plan = row_lanes ? planner.plan_tiles() : planner.plan_cell();
+  if (!prepared.tiles.empty()) emitter.place_tiles(row_lanes ? plan.grid.back().tile : Tile());
   Cell cell(analysis, emitter, plan);
   LoweredBody result;
   result.cells = prepared.stores.empty() ? index_const(0) : cell.count();
