@@ -44,7 +44,7 @@ class Emitter {
 
   ValueId value(NodeRef node, Coordinate at);
 
-  // Memory for the tiles of a body, for as many rows as a cell works on at once.
+  // Memory for the tiles of a body, for the rows that are lanes; of none, rows come one by one.
   void place_tiles(Tile rows);
   // From here on the current loop serves these stores, and not those that come later.
   void serve(std::span<const NodeRef> stores);
@@ -97,6 +97,8 @@ class Emitter {
   };
   Place place(NodeRef position, Coordinate at, int lanes, int64_t scale = 1);
   ValueId tile_place(NodeRef position, Coordinate at);
+  // A load whose lanes are apart while its copies are neighbours: loads of neighbours, transposed.
+  bool load_turned(NodeRef node, Coordinate at);
   ValueId form_value(const LinearForm& form, Coordinate at);
 
   void reduce(NodeRef node);

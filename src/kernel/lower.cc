@@ -7,12 +7,19 @@
 #include "ir/index.h"
 #include "kernel/axes.h"
 #include "kernel/emit.h"
+#include "kernel/keep_rows.h"
 #include "kernel/math_rules.h"
 #include "kernel/stage_rows.h"
 #include "symbolic/simplify.h"
 
 namespace anneal {
 namespace {
+
+// Functions of f32 as arithmetic, narrow floats in f32.
+KernelBody with_math(KernelBody body) {
+  body.stores = lower_math(body.stores);
+  return body;
+}
 
 Program parameters_of(const KernelBody& body) {
   Program program;
@@ -94,21 +101,21 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
     return std::find(options.disabled.begin(), options.disabled.end(), name) ==
            options.disabled.end();
   };
-  KernelBody prepared = body;
-  prepared.stores = lower_math(prepared.stores);
-  prepared = simplify_positions(drop_trivial_axes(prepared));
+  KernelBody prepared = simplify_positions(drop_trivial_axes(with_math(body)));
   if (enabled("split-axes")) prepared = split_axes(prepared);
   if (enabled("merge-axes")) prepared = merge_axes(prepared);
   prepared = share_axes(prepared);
-  const bool tiled = !prepared.tiles.empty();
-  if (tiled && enabled("stage")) prepared = stage_rows(prepared);
+  // Rows are the lanes of values that were too large to be stored; of others, lanes run along them.
+  const bool row_lanes = !prepared.tiles.empty();
+  if (row_lanes && enabled("stage")) prepared = stage_rows(prepared);
+  if (!row_lanes && enabled("stage")) prepared = keep_rows(prepared, options.capabilities);
 
   Analysis analysis(prepared);
   Planner planner(analysis, options.capabilities, options.disabled);
   CodeBuilder code(parameters_of(body));
   Emitter emitter(analysis, planner, code);
-  const CellPlan plan = tiled ? planner.plan_tiles() : planner.plan_cell();
-  if (tiled) emitter.place_tiles(plan.grid.back().tile);
+  const CellPlan plan = row_lanes ? planner.plan_tiles() : planner.plan_cell();
+  if (!prepared.tiles.empty()) emitter.place_tiles(row_lanes ? plan.grid.back().tile : Tile());
   Cell cell(analysis, emitter, plan);
   LoweredBody result;
   result.cells = prepared.stores.empty() ? index_const(0) : cell.count();
