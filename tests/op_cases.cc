@@ -177,8 +177,8 @@ CaseShapes case_shapes(const OpCase& op_case, std::optional<int64_t> size) {
   return shapes;
 }
 
-Program build_case(const OpCase& op_case, std::optional<DType> dtype, std::optional<Dim> size) {
-  Program program;
+CaseProgram build_case(const OpCase& op_case, std::optional<DType> dtype, std::optional<Dim> size) {
+  CaseProgram program;
   for (size_t i = 0; i < op_case.inputs.size(); ++i) {
     const InputSpec& spec = op_case.inputs[i];
     Sizes sizes(spec.shape.begin(), spec.shape.end());
@@ -197,7 +197,8 @@ CaseValues case_values(const OpCase& op_case, std::optional<int64_t> size) {
   return values;
 }
 
-Bindings case_bindings(const Program& program, const CaseShapes& shapes, const CaseValues& values) {
+Bindings case_bindings(const CaseProgram& program, const CaseShapes& shapes,
+                       const CaseValues& values) {
   Bindings bindings;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const Tensor& place = program.inputs[i];

@@ -2,7 +2,7 @@
 // mode, print/parse, dtypes and symbolic sizes are tested by walking it. See docs/testing.md.
 //
 //   for (const OpCase& op_case : op_cases()) {
-//     Program program = build_case(op_case);
+//     CaseProgram program = build_case(op_case);
 //     Bindings bindings = case_bindings(program, case_values(op_case));
 //     std::vector<double> result = evaluate({program.output}, bindings)[0].to_vector<double>();
 //   }
@@ -108,7 +108,7 @@ std::vector<OpCase> structure_cases();
 
 // ---- Building and running a case
 
-struct Program {
+struct CaseProgram {
   std::vector<Tensor> inputs;  // named "x0", "x1", ..
   Tensor output;
 };
@@ -116,15 +116,16 @@ struct Program {
 // `size`, where given, replaces the symbolic axes. `dtype`, where given, replaces f64 inputs.
 using CaseShapes = std::vector<std::vector<int64_t>>;
 CaseShapes case_shapes(const OpCase& op_case, std::optional<int64_t> size = {});
-Program build_case(const OpCase& op_case, std::optional<DType> dtype = {},
-                   std::optional<Dim> size = {});
+CaseProgram build_case(const OpCase& op_case, std::optional<DType> dtype = {},
+                       std::optional<Dim> size = {});
 
 // The elements of every input in row-major order.
 using CaseValues = std::vector<std::vector<double>>;
 CaseValues case_values(const OpCase& op_case, std::optional<int64_t> size = {});
 
 // Contents for the inputs: the values, rounded to each input's dtype.
-Bindings case_bindings(const Program& program, const CaseShapes& shapes, const CaseValues& values);
+Bindings case_bindings(const CaseProgram& program, const CaseShapes& shapes,
+                       const CaseValues& values);
 // A stored tensor that holds the values, rounded to the dtype as a cast would.
 Tensor tensor_of(const std::vector<double>& values, const std::vector<int64_t>& shape, DType dtype);
 

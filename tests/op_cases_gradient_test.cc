@@ -23,7 +23,7 @@ constexpr double kStep = 2e-5;
 
 // A differentiable case, built, with a direction of every f64 input.
 struct Subject {
-  Program program;
+  CaseProgram program;
   CaseShapes shapes;
   CaseValues values, directions;  // zero for inputs that are not f64
   std::vector<size_t> moving;     // the f64 inputs
@@ -188,10 +188,10 @@ TEST_CASE("op cases: gradients with a symbolic size are those of the number") {
   const Variable n = symbolic_size();
   for_each_case([&](const OpCase& op_case) {
     if (!op_case.is_symbolic() || !op_case.options.differentiable) return;
-    const Program symbolic = build_case(op_case, {}, n);
+    const CaseProgram symbolic = build_case(op_case, {}, n);
     const Subject original(op_case);
     if (!original.is_differentiable()) return;
-    auto slopes_of = [&](const Program& program) {
+    auto slopes_of = [&](const CaseProgram& program) {
       std::vector<Tensor> inputs;
       for (size_t i : original.moving) inputs.push_back(program.inputs[i]);
       return grad(sum(sin(program.output)), inputs, {.seed = {}, .allow_unused = true});
@@ -202,7 +202,7 @@ TEST_CASE("op cases: gradients with a symbolic size are those of the number") {
       const CaseValues values = case_values(op_case, size);
       Bindings bindings = case_bindings(symbolic, shapes, values);
       bindings.sizes.emplace_back(n, size);
-      const Program fixed = build_case(op_case, {}, Dim(size));
+      const CaseProgram fixed = build_case(op_case, {}, Dim(size));
       const std::vector<Array> got = run(slopes, bindings);
       const std::vector<Array> expected =
           run(slopes_of(fixed), case_bindings(fixed, shapes, values));
@@ -222,7 +222,7 @@ TEST_CASE("op cases: gradients have the dtype of their input and its precision")
       const CaseShapes shapes = case_shapes(op_case);
       CaseValues values = case_values(op_case);
       auto slopes_in = [&](DType type) {
-        const Program program = build_case(op_case, type);
+        const CaseProgram program = build_case(op_case, type);
         std::vector<Tensor> inputs;
         for (const Tensor& each : program.inputs) {
           if (is_float(each.dtype())) inputs.push_back(each);

@@ -103,7 +103,7 @@ bool has_f64_input(const OpCase& op_case) {
 }
 
 Array run_case(const OpCase& op_case, DType dtype, const CaseValues& values) {
-  Program program = build_case(op_case, dtype);
+  CaseProgram program = build_case(op_case, dtype);
   return run(program.output, case_bindings(program, case_shapes(op_case), values));
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("op cases: the interpreter gives the golden") {
   for_each_case([&](const OpCase& op_case) {
     const auto golden = goldens.find(op_case.name);
     if (golden == goldens.end()) return;
-    Program program = build_case(op_case);
+    CaseProgram program = build_case(op_case);
     const Array got =
         run(program.output, case_bindings(program, case_shapes(op_case), case_values(op_case)));
     check_array(op_case.name, got, golden->second, op_case.options.tolerance,
@@ -198,9 +198,9 @@ TEST_CASE("op cases: the interpreter gives the golden") {
 
 TEST_CASE("op cases: text reads back as the same node") {
   for_each_case([](const OpCase& op_case) {
-    std::vector<Program> programs{build_case(op_case)};
+    std::vector<CaseProgram> programs{build_case(op_case)};
     if (op_case.is_symbolic()) programs.push_back(build_case(op_case, {}, symbolic_size()));
-    for (const Program& program : programs) {
+    for (const CaseProgram& program : programs) {
       const NodeRef node = program.output.node();
       const std::string text = print(node);
       const auto read = parse(text);
@@ -254,13 +254,13 @@ TEST_CASE("op cases: a symbolic size gives what the number gives") {
   const Variable n = symbolic_size();
   for_each_case([&](const OpCase& op_case) {
     if (!op_case.is_symbolic()) return;
-    const Program symbolic = build_case(op_case, {}, n);
+    const CaseProgram symbolic = build_case(op_case, {}, n);
     for (int64_t size : symbolic_bindings(op_case)) {
       const CaseShapes shapes = case_shapes(op_case, size);
       const CaseValues values = case_values(op_case, size);
       Bindings bindings = case_bindings(symbolic, shapes, values);
       bindings.sizes.emplace_back(n, size);
-      const Program fixed = build_case(op_case, {}, Dim(size));
+      const CaseProgram fixed = build_case(op_case, {}, Dim(size));
       check_array(fmt::format("{} with n = {}", op_case.name, size), run(symbolic.output, bindings),
                   run(fixed.output, case_bindings(fixed, shapes, values)), kClose,
                   op_case.options.special);

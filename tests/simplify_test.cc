@@ -9,11 +9,13 @@
 
 #include <doctest/doctest.h>
 
+#include "graph_check.h"
 #include "ir/build.h"
 #include "ir/float_formats.h"
 #include "ir/index.h"
 #include "ir/interpreter.h"
 #include "ir/print.h"
+#include "random_graph.h"
 #include "transform/simplify.h"
 
 using namespace anneal;
@@ -291,10 +293,10 @@ NodeRef (*const kKeepTheirOrder[])() = {
 // Random contents with the values that break careless rules.
 class Contents {
  public:
-  explicit Contents(uint32_t seed) : random_(seed) {}
+  Contents(uint32_t seed, SizeBinding sizes) : random_(seed), sizes_(std::move(sizes)) {}
 
   Environment environment() {
-    return {.variable = [](NodeRef) -> int64_t { return 3; },
+    return {.variable = [this](NodeRef node) { return sizes_.at(node); },
             .buffer = [this](NodeRef node) { return &value(node); },
             .known = nullptr};
   }
@@ -307,7 +309,8 @@ class Contents {
     value.dtype = node->dtype;
     int64_t count = 1;
     for (NodeRef dim : node->shape->dims()) {
-      value.shape.push_back(is_static(dim) ? static_value(dim) : 3);
+      value.shape.push_back(
+          interpret_index(dim, [this](NodeRef variable) { return sizes_.at(variable); }));
       count *= value.shape.back();
     }
     for (int64_t k = 0; k < count; ++k) value.payload.push_back(draw(node->dtype).bits());
@@ -328,123 +331,30 @@ class Contents {
   }
 
   std::mt19937 random_;
+  SizeBinding sizes_;
   std::map<NodeRef, Value> values_;
 };
 
-void check_same_bits(NodeRef before, NodeRef after, uint32_t seed) {
+void check_same_bits(std::span<const NodeRef> before, std::span<const NodeRef> after,
+                     uint32_t seed) {
+  std::vector<NodeRef> both(before.begin(), before.end());
+  both.insert(both.end(), after.begin(), after.end());
+  const std::vector<SizeBinding> bindings = size_bindings(both);
   for (uint32_t round = 0; round < 4; ++round) {
-    Contents contents(seed + round);
-    std::vector<NodeRef> both{before, after};
-    std::vector<Value> values = interpret(both, contents.environment());
-    CHECK(values[0].dtype == values[1].dtype);
-    CHECK(values[0].shape == values[1].shape);
-    if (values[0].payload != values[1].payload) {
-      INFO("before:\n" << print(before) << "after:\n" << print(after));
-      CHECK(values[0].payload == values[1].payload);
+    Contents contents(seed + round, bindings[round % bindings.size()]);
+    const std::vector<Value> values = interpret(both, contents.environment());
+    for (size_t i = 0; i < before.size(); ++i) {
+      const Value &expected = values[i], &got = values[before.size() + i];
+      CHECK(got.dtype == expected.dtype);
+      CHECK(got.shape == expected.shape);
+      const bool same = got.payload == expected.payload;
+      CHECK_MESSAGE(same, "before:\n" << print(before[i]) << "after:\n" << print(after[i]));
     }
   }
 }
-
-// Random tensor programs, biased to what the rules look for.
-class RandomProgram {
- public:
-  explicit RandomProgram(uint32_t seed) : random_(seed) {
-    for (DType dtype : {DType::F32, DType::I32, DType::U8, DType::Bool, DType::F16, DType::I64}) {
-      pool_.push_back(leaf("a", dtype));
-      pool_.push_back(leaf("b", dtype));
-      for (double value : {0.0, 1.0, -1.0, -0.0, 3.0})
-        pool_.push_back(make_const(dtype, value, static_dims(kSizes)));
-    }
-  }
-
-  NodeRef build(int steps) {
-    for (int k = 0; k < steps; ++k) step();
-    return pool_.back();
-  }
-
- private:
-  uint32_t below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
-  NodeRef pick() {
-    // Late nodes more often: programs grow deep rather than wide.
-    size_t n = pool_.size(), back = std::min<size_t>(n, below(3) ? 6 : n);
-    return pool_[n - 1 - below(static_cast<uint32_t>(back))];
-  }
-  template <typename Accept>
-  NodeRef pick_where(Accept accept) {
-    for (int tries = 0; tries < 100; ++tries)
-      if (NodeRef node = pick(); accept(node)) return node;
-    for (NodeRef node : pool_)
-      if (accept(node)) return node;
-    return nullptr;
-  }
-
-  void step() {
-    Op op = static_cast<Op>(below(kTensorOpCount));
-    NodeRef a = pick();
-    auto like = [&](NodeRef n) { return n->dtype == a->dtype && n->shape == a->shape; };
-    std::string error;
-    NodeRef made = nullptr;
-    std::vector<NodeRef> sources{a};
-    if (is_elementwise(op)) {
-      if (op == Op::Cast || op == Op::Bitcast) {
-        DType to = kAllDTypes[below(kDTypeCount - 1)];
-        if (to != a->dtype) made = current_graph().try_make(op, to, sources, {}, &error);
-      } else if (op == Op::Where) {
-        NodeRef test =
-            pick_where([&](NodeRef n) { return is_bool(n->dtype) && n->shape == a->shape; });
-        NodeRef b = pick_where(like);
-        if (test && b) made = make(op, {test, a, b});
-      } else {
-        for (size_t s = 1; s < info(op).sources; ++s)
-          if (NodeRef b = pick_where(like)) sources.push_back(b);
-        made = current_graph().try_make(op, a->dtype, sources, {}, &error);
-      }
-    } else if (is_reduce(op) || op == Op::Flip) {
-      std::vector<int64_t> list;
-      for (size_t axis = 0; axis < a->rank(); ++axis)
-        if (below(2)) list.push_back(static_cast<int64_t>(axis));
-      if (!list.empty())
-        made = current_graph().try_make(op, a->dtype, sources,
-                                        Arg(current_graph().intern_axes(list)), &error);
-    } else if (op == Op::Permute) {
-      std::vector<int64_t> list(a->rank());
-      for (size_t axis = 0; axis < list.size(); ++axis) list[axis] = static_cast<int64_t>(axis);
-      std::shuffle(list.begin(), list.end(), random_);
-      made = axes(op, a, list);
-    } else if (op == Op::Reshape) {
-      int64_t n = element_count(*a->shape);
-      for (int64_t d : {2, 3})
-        if (n % d == 0 && below(2)) made = sizes(op, a, {d, n / d});
-      if (!made) made = sizes(op, a, {n});
-    } else if (op == Op::Expand) {
-      std::vector<int64_t> to;
-      for (NodeRef dim : a->shape->dims())
-        to.push_back(static_value(dim) == 1 ? 2 + below(2) : static_value(dim));
-      made = sizes(op, a, to);
-    } else if (op == Op::Pad || op == Op::Shrink) {
-      std::vector<int64_t> pairs;
-      for (NodeRef dim : a->shape->dims()) {
-        int64_t low = below(2), size = static_value(dim);
-        pairs.push_back(op == Op::Pad ? low : std::min(low, size));
-        pairs.push_back(op == Op::Pad ? below(2) : size - (below(2) && size > low + 1));
-      }
-      made = current_graph().try_make(
-          op, a->dtype,
-          [&] {
-            auto t = static_dims(pairs);
-            t.insert(t.begin(), a);
-            return t;
-          }(),
-          {}, &error);
-    } else if (op == Op::Contiguous || op == Op::StopGradient) {
-      made = one(op, a);
-    }
-    if (made && element_count(*made->shape) <= 200) pool_.push_back(made);
-  }
-
-  std::mt19937 random_;
-  std::vector<NodeRef> pool_;
-};
+void check_same_bits(NodeRef before, NodeRef after, uint32_t seed) {
+  check_same_bits(std::span(&before, 1), std::span(&after, 1), seed);
+}
 
 }  // namespace
 
@@ -501,15 +411,21 @@ TEST_CASE("simplify: a cast disappears between exactly those dtypes that lose no
     for (DType through : storable) {
       Graph graph;
       GraphScope scope(graph);
-      DType to = through == DType::F64 ? DType::F32 : DType::F64;
-      if (from == through || from == to) continue;
-      bool lossless = std::ranges::all_of(
-          values, [&](Scalar value) { return cast(cast(value, through), to) == cast(value, to); });
-      NodeRef before = make_cast(make_cast(leaf("a", from), through), to);
-      NodeRef after = simplify_program(std::span(&before, 1))[0];
-      CAPTURE(name(from));
-      CAPTURE(name(through));
-      CHECK((after == make_cast(leaf("a", from), to)) == lossless);
+      for (DType to : storable) {
+        if (from == through || from == to || to == through) continue;
+        bool lossless = std::ranges::all_of(values, [&](Scalar value) {
+          return cast(cast(value, through), to) == cast(value, to);
+        });
+        NodeRef before = make_cast(make_cast(leaf("a", from), through), to);
+        NodeRef after = simplify_program(std::span(&before, 1))[0];
+        bool gone = after == make_cast(leaf("a", from), to);
+        CAPTURE(name(from));
+        CAPTURE(name(through));
+        CAPTURE(name(to));
+        CHECK((lossless || !gone));
+        // To f64 and f32 it matters, elsewhere some cases are left.
+        if (to == (through == DType::F64 ? DType::F32 : DType::F64)) CHECK(gone == lossless);
+      }
     }
   }
 }
@@ -521,15 +437,16 @@ TEST_CASE("simplify: random programs keep every bit, with every rule set left ou
   for (uint32_t seed = 0; seed < 600; ++seed) {
     Graph graph;
     GraphScope scope(graph);
-    NodeRef before = RandomProgram(seed).build(40);
+    const std::vector<NodeRef> before =
+        random_graph(seed, {.steps = 40, .tame = false, .max_elements = 200});
     for (const DisabledRules& disabled : variants) {
       if (!disabled.empty() && seed % 10) continue;
       RewriteLog log;
-      NodeRef after = simplify_program(std::span(&before, 1), &log, disabled)[0];
+      const std::vector<NodeRef> after = simplify_program(before, &log, disabled);
       fired += log.hits().size();
       CAPTURE(seed);
       check_same_bits(before, after, seed);
-      CHECK(simplify_program(std::span(&after, 1), nullptr, disabled)[0] == after);
+      CHECK(simplify_program(after, nullptr, disabled) == after);
     }
   }
   CHECK(fired > 500);

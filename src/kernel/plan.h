@@ -53,6 +53,7 @@ class Planner {
 
  private:
   bool enabled(std::string_view name) const;
+  std::vector<std::vector<NodeRef>> groups_of_stores() const;
 
   Analysis& analysis_;
   Capabilities capabilities_;

@@ -16,9 +16,9 @@ namespace {
 
 class Canonical {
  public:
-  Canonical(std::span<const Axis> axes, std::span<const ScheduleBuffer> buffers,
+  Canonical(const Fragment& fragment, std::span<const ScheduleBuffer> buffers,
             std::span<const int> memory)
-      : axes_(axes), buffers_(buffers), memory_(memory) {}
+      : fragment_(fragment), axes_(fragment.axes), buffers_(buffers), memory_(memory) {}
 
   KernelPart run(std::span<const NodeRef> stores) {
     const std::vector<NodeRef> order = topological_order(stores);
@@ -27,13 +27,18 @@ class Canonical {
     for (NodeRef node : order)
       if (node->op == Op::Buffer) number_buffer(node);
     part_.body.stores = substitute(stores, images_);
+    for (NodeRef axis : fragment_.tile_axes) part_.body.tile_axes.push_back(*images_.find(axis));
+    for (int tile : fragment_.tiles) {
+      auto argument = std::ranges::find(part_.arguments, tile);
+      part_.body.tiles.push_back(
+          part_.body.buffers[static_cast<size_t>(argument - part_.arguments.begin())]);
+    }
     for (NodeRef node : topological_order(part_.body.stores))
       if (node->op == Op::Variable && !is_axis(node)) note_size(node);
     for (const Axis& axis : part_.body.axes)
       for (NodeRef node : topological_order({&axis.size, 1}))
         if (node->op == Op::Variable) note_size(node);
-    std::ranges::sort(part_.body.variables,
-                      [](NodeRef a, NodeRef b) { return a->key < b->key; });
+    std::ranges::sort(part_.body.variables, [](NodeRef a, NodeRef b) { return a->key < b->key; });
     return std::move(part_);
   }
 
@@ -91,12 +96,13 @@ class Canonical {
     if (known == part_.arguments.end()) {
       const ScheduleBuffer& buffer = buffers_[static_cast<size_t>(number)];
       part_.arguments.push_back(number);
-      part_.body.buffers.push_back(make_buffer("", static_cast<int64_t>(slot), buffer.dtype,
-                                               {&buffer.elements, 1}));
+      part_.body.buffers.push_back(
+          make_buffer("", static_cast<int64_t>(slot), buffer.dtype, {&buffer.elements, 1}));
     }
     images_[node] = part_.body.buffers[slot];
   }
 
+  const Fragment& fragment_;
   std::span<const Axis> axes_;
   std::span<const ScheduleBuffer> buffers_;
   std::span<const int> memory_;
@@ -106,9 +112,9 @@ class Canonical {
 
 }  // namespace
 
-KernelPart canonical_part(std::span<const NodeRef> stores, std::span<const Axis> axes,
+KernelPart canonical_part(const Fragment& fragment, std::span<const NodeRef> stores,
                           std::span<const ScheduleBuffer> buffers, std::span<const int> memory) {
-  return Canonical(axes, buffers, memory).run(stores);
+  return Canonical(fragment, buffers, memory).run(stores);
 }
 
 }  // namespace anneal

@@ -8,7 +8,7 @@ namespace anneal {
 
 // `memory` says where each buffer of the schedule really is: itself, or the target of an
 // assignment.
-KernelPart canonical_part(std::span<const NodeRef> stores, std::span<const Axis> axes,
+KernelPart canonical_part(const Fragment& fragment, std::span<const NodeRef> stores,
                           std::span<const ScheduleBuffer> buffers, std::span<const int> memory);
 
 }  // namespace anneal

@@ -6,13 +6,14 @@
 namespace anneal {
 
 struct Capabilities {
-  int max_buffers = 64;            // bindings of one kernel
+  int max_buffers = 64;  // bindings of one kernel
   int64_t max_buffer_bytes = INT64_MAX;
-  int vector_bytes = 64;           // of one register; 4 where lanes are threads
+  int vector_bytes = 64;  // of one register; 4 where lanes are threads
   int vector_registers = 32;
-  int64_t fast_memory_bytes = 1 << 18;  // for the tiles of one cell (an L2's share)
+  int64_t fast_memory_bytes = 1 << 18;      // for the tiles of one cell (an L2's share)
   int64_t nearest_memory_bytes = 32 << 10;  // for what the innermost loops touch (an L1)
-  int64_t target_cells = 64;       // that keep the device busy; no result depends on it
+  bool tiles = false;  // values may live in fast memory between the stores of a kernel
+  int64_t target_cells = 64;                // that keep the device busy; no result depends on it
 };
 
 }  // namespace anneal

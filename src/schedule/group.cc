@@ -9,6 +9,7 @@
 #include "ir/node_map.h"
 #include "schedule/cost.h"
 #include "schedule/in_place.h"
+#include "schedule/match_axes.h"
 #include "schedule/substitute.h"
 
 namespace anneal {
@@ -16,16 +17,6 @@ namespace {
 
 // A kernel needs rows to work on at once, unless it is little work.
 constexpr double kEnoughRows = 16, kLittleWork = 2048;
-
-using Renaming = std::vector<std::pair<NodeRef, NodeRef>>;
-
-NodeRef renamed(NodeRef root, const Renaming& renaming) {
-  NodeMap<NodeRef> by;
-  for (const auto& [from, to] : renaming) by[from] = to;
-  return substitute({&root, 1}, by)[0];
-}
-
-std::span<const NodeRef> axes_of(NodeRef store) { return store->sources().subspan(4); }
 
 class Grouper {
  public:
@@ -42,18 +33,16 @@ class Grouper {
 
  private:
   Fragment& fragment(int number) { return program_.fragments[static_cast<size_t>(number)]; }
-  const ScheduleBuffer& buffer(int number) {
-    return program_.buffers[static_cast<size_t>(number)];
-  }
+  const ScheduleBuffer& buffer(int number) { return program_.buffers[static_cast<size_t>(number)]; }
   NodeRef size_of(const Fragment& in, NodeRef variable) {
     return std::ranges::find(in.axes, variable, &Axis::variable)->size;
   }
 
   static bool is_simple(const Fragment& f) {
-    if (f.phases.size() != 1) return false;
+    if (f.phases.size() != 1 || !f.tiles.empty()) return false;
     return std::ranges::all_of(f.phases[0], [](NodeRef store) {
       return store->op == Op::Store &&
-             store->arg.axis == static_cast<int64_t>(axes_of(store).size());
+             store->arg.axis == static_cast<int64_t>(store_axes(store).size());
     });
   }
 
@@ -65,10 +54,11 @@ class Grouper {
 
   // The axes that all stores of a fragment have, and whether they have no others.
   static std::vector<NodeRef> common_axes(const Fragment& f, bool* all_alike) {
-    std::vector<NodeRef> common(axes_of(f.phases[0][0]).begin(), axes_of(f.phases[0][0]).end());
+    std::vector<NodeRef> common(store_axes(f.phases[0][0]).begin(),
+                                store_axes(f.phases[0][0]).end());
     *all_alike = true;
     for (NodeRef store : f.phases[0]) {
-      std::span<const NodeRef> axes = axes_of(store);
+      std::span<const NodeRef> axes = store_axes(store);
       const size_t before = common.size();
       std::erase_if(common, [&](NodeRef axis) { return std::ranges::count(axes, axis) == 0; });
       *all_alike = *all_alike && common.size() == before && axes.size() == before;
@@ -84,7 +74,7 @@ class Grouper {
 
   double work(const Fragment& f) {
     double elements = 0;
-    for (NodeRef store : f.phases[0]) elements += rows(f, axes_of(store));
+    for (NodeRef store : f.phases[0]) elements += rows(f, store_axes(store));
     return elements;
   }
 
@@ -109,7 +99,8 @@ class Grouper {
         if (node->op != Op::Load || node->source(0) != store->source(0)) continue;
         if (!node->source(2)->is_const()) return {};
         if (!found) {
-          std::optional<Renaming> first = match_axes(producer, store, consumer, node->source(1));
+          std::optional<Renaming> first =
+              match_axes(producer.axes, store, consumer.axes, node->source(1));
           if (!first) return {};
           renaming = std::move(*first);
           found = true;
@@ -119,32 +110,6 @@ class Grouper {
     }
     if (!found) return {};
     return renaming;
-  }
-
-  std::optional<Renaming> match_axes(const Fragment& producer, NodeRef store,
-                                     const Fragment& consumer, NodeRef position) {
-    const LinearForm wanted = linear_form(store->source(1)), given = linear_form(position);
-    if (wanted.overflow || given.overflow) return {};
-    Renaming renaming;
-    for (NodeRef axis : axes_of(store)) {
-      NodeRef size = size_of(producer, axis), match = nullptr;
-      for (const LinearForm::Term& term : given.terms) {
-        if (term.base->op != Op::Variable) continue;
-        auto in_consumer = std::ranges::find(consumer.axes, term.base, &Axis::variable);
-        if (in_consumer == consumer.axes.end() || in_consumer->size != size) continue;
-        const bool taken = std::ranges::count(renaming, term.base, &Renaming::value_type::second);
-        if (!taken && factor_of(wanted, axis) == term.factor) match = term.base;
-      }
-      if (!match) return {};
-      renaming.emplace_back(axis, match);
-    }
-    return renaming;
-  }
-
-  static int64_t factor_of(const LinearForm& form, NodeRef base) {
-    for (const LinearForm::Term& term : form.terms)
-      if (term.base == base) return term.factor;
-    return 0;
   }
 
   bool try_merge(int from, int to) {
@@ -198,8 +163,7 @@ class Grouper {
     const double before = std::min(rows(producer, common_axes(producer, &alike)),
                                    rows(consumer, common_axes(consumer, &alike)));
     const bool keeps_rows = together >= before || (together >= kEnoughRows);
-    return keeps_rows ||
-           work(producer) + work(consumer) <= kLittleWork;
+    return keeps_rows || work(producer) + work(consumer) <= kLittleWork;
   }
 
   bool committed(int from, int to) {
@@ -212,6 +176,11 @@ class Grouper {
     for (const AssignedBuffer& assigned : in_place_)
       if (std::ranges::binary_search(candidate_.writes, assigned.value) &&
           !reads_only_what_it_replaces(candidate_, assigned))
+        return false;
+    // Nor may a copy into a buffer join what reads it at other places.
+    for (int number : candidate_.writes)
+      if (std::ranges::binary_search(candidate_.reads, number) &&
+          !reads_only_what_it_replaces(candidate_, {number, number}))
         return false;
     fragment(to) = std::move(candidate_);
     fragment(from) = Fragment{};
@@ -278,7 +247,7 @@ class Grouper {
     const Fragment &a = fragment(from), &b = fragment(to);
     if (!share_a_read(a, b) || flow_.reaches(from, to) || flow_.reaches(to, from)) return false;
     Renaming renaming;
-    std::span<const NodeRef> axes = axes_of(a.phases[0][0]), others = axes_of(b.phases[0][0]);
+    std::span<const NodeRef> axes = store_axes(a.phases[0][0]), others = store_axes(b.phases[0][0]);
     for (size_t i = 0; i < axes.size(); ++i) renaming.emplace_back(axes[i], others[i]);
     merge(from, to, renaming);
     return committed(from, to);

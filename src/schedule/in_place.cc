@@ -18,8 +18,8 @@ Fragment copy_of(const Rangified& program, int from, int to) {
   const int64_t most = std::max<int64_t>(1, bounds(source.elements).max);
   NodeRef axis = make_variable("copy", 0, most - 1);
   NodeRef value = make(Op::Load, {schedule_buffer_node(from, source), axis, always});
-  NodeRef store =
-      make(Op::Store, {schedule_buffer_node(to, target), axis, always, value, axis}, Arg(int64_t{1}));
+  NodeRef store = make(Op::Store, {schedule_buffer_node(to, target), axis, always, value, axis},
+                       Arg(int64_t{1}));
   Fragment fragment;
   fragment.phases = {{store}};
   fragment.axes = {{axis, source.elements}};

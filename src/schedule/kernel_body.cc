@@ -26,6 +26,10 @@ std::string problem_of_store(const KernelBody& body, NodeRef store) {
   for (NodeRef other : body.stores)
     if (other != store && other->source(0) == store->source(0))
       return "two stores write the same buffer";
+  if (!std::ranges::equal(body.tile_axes,
+                          store->sources().subspan(4).first(
+                              std::min(body.tile_axes.size(), store->source_count - size_t{4}))))
+    return "a store does not begin with the axes of the tiles";
   return "";
 }
 
@@ -40,7 +44,7 @@ std::string problem_of_node(const KernelBody& body, NodeRef node) {
                  std::ranges::count(body.axes, node, &Axis::variable) > 0;
     if (!known) return fmt::format("{} is neither a size nor an axis", to_text(node));
   }
-  if (node->op == Op::Load)
+  if (node->op == Op::Load && std::ranges::count(body.tiles, node->source(0)) == 0)
     for (NodeRef store : body.stores)
       if (store->source(0) == node->source(0) && store->source(1) != node->source(1))
         return "loads from where another element is stored";
@@ -64,6 +68,13 @@ std::string to_text(const KernelBody& body) {
   std::string text;
   for (const Axis& axis : body.axes)
     text += fmt::format("# {} < {}\n", axis.variable->arg.symbol->text(), to_text(axis.size));
+  if (!body.tiles.empty()) {
+    text += "# tiles";
+    for (NodeRef tile : body.tiles) text += fmt::format(" #{}", tile->arg.symbol->first);
+    text += " of";
+    for (NodeRef axis : body.tile_axes) text += fmt::format(" {}", axis->arg.symbol->text());
+    text += "\n";
+  }
   return text + print(body.stores);
 }
 

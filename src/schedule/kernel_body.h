@@ -1,4 +1,5 @@
-// What a kernel computes, before anything is said about how: Store nodes over axes, made of scalars.
+// What a kernel computes, before anything is said about how: Store nodes over axes, made of
+// scalars.
 //
 //   %4 = load %0 (i0 * 512 + k0) true      one element of a buffer
 //   %9 = sum_over %8 k0                    a reduction over axes
@@ -25,7 +26,8 @@ struct Axis {
 // Rules every body keeps:
 // - Stores are Store or StoreAdd nodes. The first `arg.axis` of a store's axes may run in any order
 //   and in parallel; those after them run in order, innermost last.
-// - A buffer that is stored to is loaded only at the very position of that store (in place), or not.
+// - A buffer that is stored to is loaded only at the very position of that store (in place), or
+// not.
 // - No two stores write the same buffer.
 // - A position holds wherever its condition does; elsewhere it must not be touched.
 struct KernelBody {
@@ -33,6 +35,12 @@ struct KernelBody {
   std::vector<NodeRef> variables;  // symbolic sizes it needs, ordered by key
   std::vector<Axis> axes;          // every axis of the stores and of the reductions in them
   std::vector<NodeRef> stores;
+
+  // Values that live in fast memory. `tiles` are those of the buffers that have no memory of their
+  // own: for each value of `tile_axes`, which every store has as its first axes, they are others,
+  // and positions in them do not speak of these axes. Stores then happen in the order of the list,
+  // and what one writes to a tile, or at the same position elsewhere, a later one may load.
+  std::vector<NodeRef> tile_axes, tiles;
 
   const Axis& axis_of(NodeRef variable) const;
 };

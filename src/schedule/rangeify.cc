@@ -44,8 +44,7 @@ NodeRef gated(NodeRef condition, NodeRef x) {
 }
 
 NodeRef in_range(NodeRef position, NodeRef size) {
-  return make(Op::And,
-              {make(Op::Le, {index_const(0), position}), make(Op::Lt, {position, size})});
+  return make(Op::And, {make(Op::Le, {index_const(0), position}), make(Op::Lt, {position, size})});
 }
 
 Op reduce_over_of(Op reduce) {
@@ -62,10 +61,10 @@ struct Use {
   int root;
   const Shape* coordinates;
   NodeRef valid;
-  std::vector<int> from = {};           // the uses it makes of the node's sources
-  std::vector<NodeRef> axes = {};       // a reduction's own
-  NodeRef valid_inside = nullptr;       // a pad's or gather's: where there is a source element
-  NodeRef place = nullptr;              // a scatter's: where along its axis a value goes
+  std::vector<int> from = {};      // the uses it makes of the node's sources
+  std::vector<NodeRef> axes = {};  // a reduction's own
+  NodeRef valid_inside = nullptr;  // a pad's or gather's: where there is a source element
+  NodeRef place = nullptr;         // a scatter's: where along its axis a value goes
   NodeRef scalar = nullptr;
 };
 
@@ -83,7 +82,8 @@ struct State {
   int root = -1;    // where it is stored
   int buffer = -1;  // known before the root when it is asked for early
   bool forced = false;
-  bool carries = false;     // holds a reduction of its own size that nothing else uses
+  bool carries = false;  // holds a reduction of its own size that nothing else uses
+  bool expands = false;  // made of a product much larger than its operands: see tile_group.h
 };
 
 class Rangeifier {
@@ -182,13 +182,34 @@ class Rangeifier {
       if (node->dtype == DType::Index) continue;
       State& s = state(node);
       s.carries = is_reduce(node->op);
+      s.expands = expands(node);
       if (s.carries || node->op == Op::Buffer || s.forced) continue;
       const double elements = element_estimate(*node->shape);
       for (NodeRef source : node->tensors())
-        s.carries = s.carries ||
-                    (source->dtype != DType::Index && state(source).carries &&
-                     users_[source] == 1 && element_estimate(*source->shape) >= elements);
+        s.carries =
+            s.carries || (source->dtype != DType::Index && state(source).carries &&
+                          users_[source] == 1 && element_estimate(*source->shape) >= elements);
     }
+  }
+
+  // Elements a value is made of, behind movement.
+  static double elements_behind(NodeRef node) {
+    while (is_movement(node->op)) node = node->source(0);
+    return element_estimate(*node->shape);
+  }
+
+  bool expands(NodeRef node) {
+    const double elements = element_estimate(*node->shape);
+    if (is_reduce(node->op)) {
+      NodeRef product = node->source(0);
+      return is_product(node) && product->op == Op::Mul &&
+             elements >=
+                 2 * (elements_behind(product->source(0)) + elements_behind(product->source(1)));
+    }
+    return std::ranges::any_of(node->tensors(), [&](NodeRef source) {
+      return source->dtype != DType::Index && state(source).expands &&
+             element_estimate(*source->shape) == elements;
+    });
   }
 
   // Whether it surely has memory, or will: see value_stays_inline().
@@ -317,8 +338,8 @@ class Rangeifier {
     if (!is_movement(node->op) && node->op != Op::Const && node->op != Op::Iota)
       root(use.root).nodes.push_back(node);
     if (is_movement(node->op)) {
-      IndexMap map = through(node, {{use.coordinates->dims().begin(), use.coordinates->dims().end()},
-                                    use.valid});
+      IndexMap map = through(
+          node, {{use.coordinates->dims().begin(), use.coordinates->dims().end()}, use.valid});
       use.valid_inside = map.valid;
       add_sources(use, {{node->source(0), map.coordinates, map.valid}});
     } else if (is_reduce(node->op)) {
@@ -386,8 +407,8 @@ class Rangeifier {
     if (is_movement(node->op)) {
       IndexMap map =
           through(node, {{coordinates->dims().begin(), coordinates->dims().end()}, valid});
-      NodeRef source = early_scalar(node->source(0),
-                                    current_graph().intern_shape(map.coordinates), map.valid);
+      NodeRef source =
+          early_scalar(node->source(0), current_graph().intern_shape(map.coordinates), map.valid);
       return node->op == Op::Pad ? gated(map.valid, source) : source;
     }
     if (is_elementwise(node->op) && !state(node).forced && cone(node) < kCheapIndex) {
@@ -453,8 +474,8 @@ class Rangeifier {
     double stored =
         elements * computed + (elements + again) * memory_cost(node->dtype) + kLaunchCost;
     // Uses in one kernel go over the same rows while they are near; a store would take it apart.
-    const bool one_kernel = std::ranges::all_of(
-        s.uses, [&](const Use& use) { return use.root == s.uses[0].root; });
+    const bool one_kernel =
+        std::ranges::all_of(s.uses, [&](const Use& use) { return use.root == s.uses[0].root; });
     if (one_kernel) stored *= 2;
     why->cost = again * computed - stored;
     if (s.carries && s.uses.size() > 1) return false;
@@ -488,11 +509,14 @@ class Rangeifier {
           return std::ranges::count(in.space, row, &Axis::variable) > 0;
         });
     const bool product = is_product(node);
-    if (product && !(all_space && !in.is_product && !in.has_rows && in.all.size() == in.space.size()))
+    if (product &&
+        !(all_space && !in.is_product && !in.has_rows && in.all.size() == in.space.size()))
       return refuse(UnfusedReason::Reduce);
     if (in.is_product) return refuse(UnfusedReason::Reduce);
     if (all_space) return true;
     if (elements < kEnoughRows && work > kLittleWork) return refuse(UnfusedReason::Size);
+    // Rows that are never stored need their statistics for themselves.
+    if (state(node->source(0)).expands) return refuse(UnfusedReason::Size);
     in.has_rows = true;
     return true;
   }

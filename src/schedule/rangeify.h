@@ -15,6 +15,8 @@ struct Fragment {
   std::vector<NodeRef> nodes;                // of the program, that are computed in it
   bool is_product = false;                   // sums products, as a matmul or a convolution does
   std::vector<int> reads, writes;            // buffers, each once, ascending: see refresh()
+  std::vector<NodeRef> tile_axes;            // see KernelBody
+  std::vector<int> tiles;
 
   void refresh();  // after the phases have changed
 };

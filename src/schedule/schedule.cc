@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/build.h"
 #include "ir/node_map.h"
 #include "schedule/canonical.h"
 #include "schedule/dataflow.h"
@@ -12,6 +13,7 @@
 #include "schedule/in_place.h"
 #include "schedule/rangeify.h"
 #include "schedule/split_reduce.h"
+#include "schedule/tile_group.h"
 
 namespace anneal {
 namespace {
@@ -82,7 +84,7 @@ void add_kernels(const Rangified& program, const std::vector<Step>& steps,
       for (size_t phase = 0; phase < fragment.phases.size(); ++phase) {
         kernel.phases.resize(std::max(kernel.phases.size(), phase + 1));
         kernel.phases[phase].push_back(
-            canonical_part(fragment.phases[phase], fragment.axes, program.buffers, memory));
+            canonical_part(fragment, fragment.phases[phase], program.buffers, memory));
       }
       for (NodeRef node : fragment.nodes)
         if (seen.insert(node, 1).second) kernel.nodes.push_back(node);
@@ -116,6 +118,16 @@ void add_unfused_edges(const Rangified& program, const std::vector<Step>& steps,
   }
 }
 
+// A root that is a buffer wants the contents from before the step: it is copied where something is
+// assigned to that buffer.
+void keep_what_is_replaced(std::vector<NodeRef>& roots) {
+  NodeMap<char> replaced;
+  for (NodeRef root : roots)
+    if (root->op == Op::Assign) replaced[root->source(0)] = 1;
+  for (NodeRef& root : roots)
+    if (replaced.contains(root)) root = make(Op::Contiguous, {root});
+}
+
 void check(const Schedule& schedule) {
 #ifndef NDEBUG
   for (const Kernel& kernel : schedule.kernels)
@@ -145,13 +157,18 @@ std::string_view name(UnfusedReason reason) {
 Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions& options) {
   Schedule schedule;
   schedule.graph = std::make_unique<Graph>();
-  const std::vector<NodeRef> copies = clone(roots, *schedule.graph);
+  std::vector<NodeRef> copies = clone(roots, *schedule.graph);
   GraphScope scope(*schedule.graph);
+  keep_what_is_replaced(copies);
   Rangified program = rangeify(copies, options);
   const std::vector<AssignedBuffer> in_place =
       assign_in_place(program, enabled(options, "in-place"));
   Dataflow flow(program);
   for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
+  if (options.capabilities.tiles && enabled(options, "tile")) {
+    tile_fragments(program, flow);
+    for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
+  }
   if (enabled(options, "group")) group_fragments(program, flow, in_place, options);
   if (enabled(options, "split-reduce")) split_reductions(program);
   const std::vector<Step> steps = steps_of(program, flow, options);

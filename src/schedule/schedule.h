@@ -19,8 +19,9 @@ struct ScheduleBuffer {
   NodeRef elements = nullptr;  // how many: an index expression
   NodeRef external = nullptr;  // the program's Buffer node whose memory this is
   int output = -1;             // which root's value this is to hold; -1: only needed meanwhile
-  // Neither: a temporary, whose place the memory plan chooses.
-  bool is_temporary() const { return !external && output < 0; }
+  bool tile = false;           // lives in fast memory, inside one kernel
+  // None of these: a temporary, whose place the memory plan chooses.
+  bool is_temporary() const { return !external && output < 0 && !tile; }
 };
 
 // One body of a kernel and the memory it works on.
@@ -57,8 +58,8 @@ struct Schedule {
   std::vector<int> outputs;  // the buffer that holds root i in the end; external for an Assign
 };
 
-// Passes to leave out, by name, for tests: "inline", "group", "merge", "split-axes", "split-reduce",
-// "in-place".
+// Passes to leave out, by name, for tests: "inline", "in-place", "tile", "group", "split-reduce",
+// "merge".
 struct ScheduleOptions {
   Capabilities capabilities;
   std::vector<std::string> disabled;

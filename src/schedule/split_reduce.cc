@@ -10,6 +10,7 @@
 #include "ir/index.h"
 #include "ir/node_map.h"
 #include "schedule/cost.h"
+#include "schedule/match_axes.h"
 #include "schedule/substitute.h"
 #include "symbolic/bounds.h"
 #include "symbolic/simplify.h"
@@ -19,8 +20,6 @@ namespace {
 
 // Fewer results than this leave cores idle; less work than this is not worth a second phase.
 constexpr double kFewResults = 512, kMuchWork = 1 << 18, kPieces = 64, kWorkOfPiece = 1 << 14;
-
-std::span<const NodeRef> axes_of(NodeRef store) { return store->sources().subspan(4); }
 
 NodeRef identity_of(Op op, DType dtype) {
   switch (op) {
@@ -57,13 +56,14 @@ class Splitter {
   Splitter(Rangified& program, Fragment& fragment) : program_(program), fragment_(fragment) {}
 
   void run() {
-    if (fragment_.phases.size() != 1) return;
+    if (fragment_.phases.size() != 1 || !fragment_.tiles.empty()) return;
     const std::vector<NodeRef>& stores = fragment_.phases[0];
     for (NodeRef store : stores) {
-      if (store->op != Op::Store || !std::ranges::equal(axes_of(store), axes_of(stores[0]))) return;
-      if (store->arg.axis != static_cast<int64_t>(axes_of(store).size())) return;
+      if (store->op != Op::Store || !std::ranges::equal(store_axes(store), store_axes(stores[0])))
+        return;
+      if (store->arg.axis != static_cast<int64_t>(store_axes(store).size())) return;
     }
-    space_.assign(axes_of(stores[0]).begin(), axes_of(stores[0]).end());
+    space_.assign(store_axes(stores[0]).begin(), store_axes(stores[0]).end());
     double results = 1;
     for (NodeRef axis : space_) results *= size_estimate(size_of(axis));
     if (results > kFewResults) return;
@@ -90,9 +90,9 @@ class Splitter {
 
   NodeRef new_axis(NodeRef size) {
     const int64_t most = std::max<int64_t>(1, bounds(size).max);
-    NodeRef variable =
-        make_variable(fmt::format("split{}", program_.buffers.size() * 1000 + fragment_.axes.size()),
-                      0, most - 1);
+    NodeRef variable = make_variable(
+        fmt::format("split{}", program_.buffers.size() * 1000 + fragment_.axes.size()), 0,
+        most - 1);
     fragment_.axes.push_back({variable, size});
     return variable;
   }
@@ -120,8 +120,8 @@ class Splitter {
     const auto length = static_cast<int64_t>(size_estimate(size));
     if (length < 2) return;
     const int64_t piece = piece_length(size, length, static_cast<int64_t>(pieces));
-    NodeRef count = simplify(index_floor_div(index_add(size, index_const(piece - 1)),
-                                             index_const(piece)));
+    NodeRef count =
+        simplify(index_floor_div(index_add(size, index_const(piece - 1)), index_const(piece)));
     NodeRef which = new_axis(count), inside = new_axis(index_const(piece));
     NodeRef index = index_add(index_mul(which, index_const(piece)), inside);
     const bool even = is_static(size) && static_value(size) % piece == 0;
@@ -184,8 +184,7 @@ class Splitter {
     std::vector<NodeRef> sources{buffer_, partial_position(which),
                                  make_const(Scalar::of_int(DType::Bool, 1)), partial, which};
     sources.insert(sources.end(), space_.begin(), space_.end());
-    partials.push_back(
-        make(Op::Store, sources, Arg(static_cast<int64_t>(space_.size() + 1))));
+    partials.push_back(make(Op::Store, sources, Arg(static_cast<int64_t>(space_.size() + 1))));
   }
 
   NodeRef partial_position(NodeRef which) {

@@ -9,6 +9,7 @@
 #include <anneal/functional.h>
 
 #include "tensor/movement.h"
+#include "tensor/named_gradient.h"
 #include "tensor/windows.h"
 
 namespace anneal {
@@ -21,6 +22,23 @@ struct Conv {
   std::vector<int64_t> kernel;
   std::vector<Window> windows;
   int64_t groups;
+};
+
+// The numbers of a text, one after the other.
+class TextNumbers {
+ public:
+  explicit TextNumbers(std::string_view text) : text_(text) {}
+  int64_t next() {
+    while (!text_.empty() && (text_[0] < '0' || text_[0] > '9')) text_.remove_prefix(1);
+    if (text_.empty()) throw InternalError("a convolution's gradient lacks a number");
+    int64_t number = 0;
+    for (; !text_.empty() && text_[0] >= '0' && text_[0] <= '9'; text_.remove_prefix(1))
+      number = number * 10 + (text_[0] - '0');
+    return number;
+  }
+
+ private:
+  std::string_view text_;
 };
 
 void check_rank(const char* what, const Tensor& tensor, size_t space, const char* layout) {
@@ -135,6 +153,69 @@ std::vector<NodeRef> grouped_sizes(const Conv& conv) {
   return dims;
 }
 
+// ---- gradients of convolutions without strides
+
+std::string gradient_symbol(const Conv& c) {
+  std::string text = fmt::format("conv {}", c.groups);
+  for (const Window& w : c.windows) text += fmt::format(" {} {}", w.padding, w.dilation);
+  return text;
+}
+
+// A convolution as its symbol says it.
+Conv conv_of(NodeRef node) {
+  Conv c{wrap(node->source(1)), wrap(node->source(2)), {}, node->source(1)->rank() - 2, {}, {}, 1};
+  c.kernel = kernel_of(c.weight);
+  TextNumbers numbers(node->arg.symbol->text());
+  c.groups = numbers.next();
+  for (size_t i = 0; i < c.space; ++i) {
+    const int64_t padding = numbers.next();
+    c.windows.push_back({c.kernel[i], 1, numbers.next(), padding});
+  }
+  return c;
+}
+
+// Sums over batch and windows of gradient * patch, the form kernels look for:
+// [groups, O / groups, C, kernel.., N, windows..].
+Tensor weight_gradient(const Conv& c, const Tensor& gradient) {
+  NodeRef patches = node_of(sliding_windows(pad_windows(c.x, c.windows), c.windows));
+  NodeRef g = node_of(gradient);
+  std::vector<NodeRef> weight = grouped_sizes(c);  // [groups, O / groups, C, kernel..]
+  NodeRef batch = patches->dim(0), one = index_const(1);
+
+  // [N, groups * C, windows.., kernel..] -> [groups, 1, C, kernel.., N, windows..]
+  std::vector<NodeRef> apart{batch, weight[0], weight[2]}, left{weight[0], one, weight[2]};
+  std::vector<int64_t> order{1, 2};
+  for (size_t i = 0; i < 2 * c.space; ++i) apart.push_back(patches->dim(2 + i));
+  for (size_t i = 0; i < c.space; ++i) order.push_back(static_cast<int64_t>(3 + c.space + i));
+  order.push_back(0);
+  for (size_t i = 0; i < c.space; ++i) order.push_back(static_cast<int64_t>(3 + i));
+  patches = permute_node(reshape_node(patches, apart), order);
+  left.insert(left.end(), patches->shape->dims().begin() + 2, patches->shape->dims().end());
+  patches = reshape_node(patches, left);
+
+  // [N, groups * (O / groups), windows..] -> [groups, O / groups, 1, 1.., N, windows..]
+  std::vector<NodeRef> split{batch, weight[0], weight[1]}, right{weight[0], weight[1], one};
+  std::vector<int64_t> turned{1, 2, 0};
+  for (size_t i = 0; i < c.space; ++i) {
+    split.push_back(g->dim(2 + i));
+    turned.push_back(static_cast<int64_t>(3 + i));
+  }
+  right.insert(right.end(), c.space, one);
+  right.push_back(batch);
+  for (size_t i = 0; i < c.space; ++i) right.push_back(g->dim(2 + i));
+  g = reshape_node(permute_node(reshape_node(g, split), turned), right);
+
+  std::vector<NodeRef> dims = left;
+  dims[1] = right[1];
+  NodeRef product = make(Op::Mul, {broadcast_to(g, dims), broadcast_to(patches, dims)});
+  std::vector<int64_t> summed;
+  for (size_t axis = 3 + c.space; axis < dims.size(); ++axis)
+    summed.push_back(static_cast<int64_t>(axis));
+  return wrap(reshape_node(reduce_node(Op::ReduceSum, product, summed),
+                           std::vector<NodeRef>(node_of(c.weight)->shape->dims().begin(),
+                                                node_of(c.weight)->shape->dims().end())));
+}
+
 Tensor conv(const char* name, const Operand& x, const Operand& weight, const Tensor& bias,
             const ConvOptions& options, size_t space) {
   CallScope call(name, x.where());
@@ -151,7 +232,11 @@ Tensor conv(const char* name, const Operand& x, const Operand& weight, const Ten
   check_groups(c.weight.dim(0), c.groups);
   check_bias(c, c.weight.dim(0));
   Tensor kernels = wrap(reshape_node(node_of(c.weight), grouped_sizes(c)));
-  return add_bias(convolve(pad_windows(c.x, c.windows), kernels, c.windows), c.bias);
+  NodeRef y = node_of(convolve(pad_windows(c.x, c.windows), kernels, c.windows));
+  // Taken apart, the gradient of x would be a sum over every way a window can lie.
+  if (std::ranges::all_of(c.windows, [](const Window& w) { return w.stride == 1; }))
+    y = with_named_gradient(y, gradient_symbol(c), {node_of(c.x), node_of(c.weight)});
+  return add_bias(wrap(y), c.bias);
 }
 
 // ---- transposed
@@ -240,7 +325,21 @@ Tensor conv_transpose(const char* name, const Operand& x, const Operand& weight,
   return add_bias(convolve(wide, transposed_weight(c), windows), c.bias);
 }
 
+// The input whose convolution is x: the kernels turned round slide over what was padded away.
+Tensor input_gradient(Conv c, const Tensor& gradient) {
+  std::vector<int64_t> around;
+  for (const Window& w : c.windows) around.push_back(w.extent() - 1 - w.padding);
+  Tensor wide = wrap(pad_or_cut(node_of(gradient), around, around));
+  for (Window& w : c.windows) w.padding = 0;
+  return convolve(wide, transposed_weight(c), c.windows);
+}
+
 }  // namespace
+
+std::vector<Tensor> conv_gradient(NodeRef node, const Tensor& gradient) {
+  Conv c = conv_of(node);
+  return {input_gradient(c, gradient), weight_gradient(c, gradient)};
+}
 
 Tensor conv1d(const Operand& x, const Operand& weight, const Tensor& bias,
               const ConvOptions& options) {

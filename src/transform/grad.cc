@@ -5,6 +5,7 @@
 
 #include "ir/node_map.h"
 #include "tensor/lift.h"
+#include "tensor/named_gradient.h"
 #include "transform/derivative.h"
 
 namespace anneal {
@@ -66,8 +67,9 @@ RuleContext context_of(NodeRef node) {
 // A user's own rule: nothing to the value, what the function says to the inputs.
 Parts custom_parts(NodeRef node, const Tensor& gradient) {
   const auto* backward = static_cast<const Backward*>(current_graph().attached(node));
-  if (!backward) throw InternalError("custom_grad: its function is gone");
-  Parts parts = (*backward)(gradient);
+  const NamedGradient named = find_named_gradient(node->arg.symbol->text());
+  if (!backward && !named) throw InternalError("custom_grad: its function is gone");
+  Parts parts = named ? named(node, gradient) : (*backward)(gradient);
   size_t wanted = node->tensors().size() - 1;
   if (parts.size() != wanted)
     fail(fmt::format("a custom gradient answered {} tensors for {} inputs", parts.size(), wanted),

@@ -107,7 +107,10 @@ const RuleSet kIdentityRules{
          [](const Match& m) {
            NodeRef inner = m[y]->source(0);
            bool lossless = m[x]->dtype != DType::Index && holds_all(inner->dtype, m[x]->dtype);
-           return lossless ? make_cast(m[x], m[y]->dtype) : unchanged;
+           // From a float integers saturate, from an integer they wrap.
+           bool saturates = is_int(m[x]->dtype) && is_float(inner->dtype) && is_int(m[y]->dtype) &&
+                            !holds_all(m[y]->dtype, m[x]->dtype);
+           return lossless && !saturates ? make_cast(m[x], m[y]->dtype) : unchanged;
          }},
         {"bitcast-bitcast", op(Op::Bitcast, op(Op::Bitcast, x).when(is_discrete)).as(y),
          [](const Match& m) { return make_bitcast(m[x], m[y]->dtype); }},

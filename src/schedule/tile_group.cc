@@ -1,0 +1,362 @@
+#include "schedule/tile_group.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "ir/build.h"
+#include "ir/index.h"
+#include "ir/node_map.h"
+#include "schedule/cost.h"
+#include "schedule/match_axes.h"
+#include "schedule/substitute.h"
+#include "symbolic/index_map.h"
+#include "symbolic/simplify.h"
+
+namespace anneal {
+namespace {
+
+// Smaller values fit a cache anyway. A product is worth computing again when it has this many times
+// the elements of its operands and each takes few steps.
+constexpr double kLarge = 1 << 17, kExpansion = 2, kMostSteps = 512;
+
+class TileGrouper {
+ public:
+  TileGrouper(Rangified& program, Dataflow& flow)
+      : program_(program), flow_(flow), large_(program.buffers.size(), 0) {}
+
+  void run() {
+    const std::vector<int> order = flow_.order();
+    for (int number : order) mark_large(number);
+    if (std::ranges::count(large_, 0) == static_cast<std::ptrdiff_t>(large_.size())) return;
+    for (int number : order)
+      if (reads_large(number) && !writes_large(number) && is_simple(fragment(number)))
+        place_sink(number);
+    if (!all_large_values_gone()) return;  // half of it would compute more and save nothing
+    for (Group& group : groups_) build(group);
+    for (int number : order)
+      if (writes_large(number)) fragment(number) = Fragment{};
+    flow_ = Dataflow(program_);
+  }
+
+ private:
+  // A fragment's copy within a group.
+  struct Member {
+    int fragment;
+    Renaming tile;  // its axes that are the group's
+  };
+  struct Group {
+    std::vector<Axis> tile_axes;
+    std::vector<Member> members;  // producers first
+    std::vector<int> sinks;
+  };
+
+  Fragment& fragment(int number) { return program_.fragments[static_cast<size_t>(number)]; }
+  const ScheduleBuffer& buffer(int number) const {
+    return program_.buffers[static_cast<size_t>(number)];
+  }
+  bool is_large(int number) const {  // tiles, which are made later, are not
+    return static_cast<size_t>(number) < large_.size() && large_[static_cast<size_t>(number)];
+  }
+
+  static bool is_simple(const Fragment& f) {
+    return f.phases.size() == 1 && f.phases[0].size() == 1 && f.phases[0][0]->op == Op::Store &&
+           f.phases[0][0]->arg.axis == static_cast<int64_t>(store_axes(f.phases[0][0]).size());
+  }
+  bool reads_large(int number) {
+    return std::ranges::any_of(fragment(number).reads, [&](int b) { return is_large(b); });
+  }
+  bool writes_large(int number) {
+    return std::ranges::any_of(fragment(number).writes, [&](int b) { return is_large(b); });
+  }
+
+  // ---- which values are large
+
+  void mark_large(int number) {
+    const Fragment& f = fragment(number);
+    if (f.phases.empty() || !is_simple(f)) return;
+    const int written = f.writes[0];
+    if (!buffer(written).is_temporary() || is_assigned(written)) return;
+    const double elements = size_estimate(buffer(written).elements);
+    if (elements < kLarge) return;
+    double inputs = 0, steps = 1;
+    bool from_large = false;
+    for (int read : f.reads) {
+      inputs += size_estimate(buffer(read).elements);
+      from_large =
+          from_large || (is_large(read) && size_estimate(buffer(read).elements) == elements);
+    }
+    for (const Axis& axis : f.axes)
+      if (std::ranges::count(store_axes(f.phases[0][0]), axis.variable) == 0)
+        steps *= size_estimate(axis.size);
+    const bool expands = f.is_product && elements >= kExpansion * inputs && steps <= kMostSteps;
+    if (expands || from_large) large_[static_cast<size_t>(written)] = 1;
+  }
+
+  bool is_assigned(int number) const {
+    return std::ranges::count(program_.assigned, number, &AssignedBuffer::value) > 0;
+  }
+
+  // ---- groups
+
+  // Every large value must be read by fragments of groups alone.
+  bool all_large_values_gone() {
+    for (size_t i = 0; i < large_.size(); ++i)
+      if (large_[i])
+        for (int reader : flow_.readers(static_cast<int>(i)))
+          if (!writes_large(reader) && !is_sink(reader)) return false;
+    return !groups_.empty();
+  }
+  bool is_sink(int number) const {
+    return std::ranges::any_of(
+        groups_, [&](const Group& g) { return std::ranges::count(g.sinks, number) > 0; });
+  }
+
+  void place_sink(int sink) {
+    for (Group& group : groups_) {
+      Group grown = group;
+      if (add_sink(grown, sink) && !waits_for_itself(grown)) {
+        group = std::move(grown);
+        return;
+      }
+    }
+    Group fresh;
+    if (std::optional<std::vector<Axis>> axes = tile_axes_of(sink)) {
+      fresh.tile_axes = *axes;
+      if (add_sink(fresh, sink)) groups_.push_back(std::move(fresh));
+    }
+  }
+
+  // The axes of a sink that say which part of each large value it reads.
+  std::optional<std::vector<Axis>> tile_axes_of(int sink) {
+    const Fragment& f = fragment(sink);
+    std::span<const NodeRef> space = store_axes(f.phases[0][0]);
+    std::optional<std::vector<NodeRef>> common;
+    for (NodeRef load : large_loads(f)) {
+      std::optional<Renaming> match = match_of(load, f);
+      if (!match) return {};
+      std::vector<NodeRef> axes;
+      for (const auto& [axis, mine] : *match)
+        if (std::ranges::count(space, mine)) axes.push_back(mine);
+      if (common && *common != axes) return {};
+      common = axes;
+    }
+    if (!common || common->empty()) return {};
+    std::vector<Axis> result;
+    for (NodeRef axis : *common)
+      result.push_back(*std::ranges::find(f.axes, axis, &Axis::variable));
+    // They come before the others, so that each tile is a run of rows.
+    return result;
+  }
+
+  std::vector<NodeRef> large_loads(const Fragment& f) {
+    std::vector<NodeRef> loads;
+    for (NodeRef node : topological_order(f.phases[0]))
+      if (node->op == Op::Load && is_large(schedule_buffer_of(node->source(0))))
+        loads.push_back(node);
+    return loads;
+  }
+
+  // Which of the reader's axes each axis of the writer is.
+  std::optional<Renaming> match_of(NodeRef load, const Fragment& reader) {
+    if (!load->source(2)->is_const()) return {};
+    const int writer = flow_.writer(schedule_buffer_of(load->source(0)));
+    if (writer < 0) return {};
+    const Fragment& f = fragment(writer);
+    return match_axes(f.axes, f.phases[0][0], reader.axes, load->source(1));
+  }
+
+  bool add_sink(Group& group, int sink) {
+    std::optional<std::vector<Axis>> axes = tile_axes_of(sink);
+    if (!axes || axes->size() != group.tile_axes.size()) return false;
+    Renaming tile;
+    for (size_t i = 0; i < axes->size(); ++i) {
+      if ((*axes)[i].size != group.tile_axes[i].size) return false;
+      tile.emplace_back((*axes)[i].variable, group.tile_axes[i].variable);
+    }
+    const size_t before = group.members.size();
+    if (!add_member(group, sink, tile)) return false;
+    if (before > 0 && !uses_members(group, before)) return false;  // nothing in common
+    group.sinks.push_back(sink);
+    return true;
+  }
+
+  // Whether members after the first `before` read what those make.
+  bool uses_members(const Group& group, size_t before) {
+    for (size_t i = before; i < group.members.size(); ++i)
+      for (size_t k = 0; k < before; ++k)
+        if (std::ranges::count(fragment(group.members[i].fragment).reads,
+                               fragment(group.members[k].fragment).writes[0]))
+          return true;
+    return false;
+  }
+
+  bool add_member(Group& group, int number, const Renaming& tile) {
+    for (const Member& member : group.members)
+      if (member.fragment == number) return member.tile == tile;
+    const Fragment& f = fragment(number);
+    for (NodeRef load : large_loads(f)) {
+      std::optional<Renaming> match = match_of(load, f);
+      if (!match) return false;
+      Renaming inner;
+      for (const auto& [mine, of_group] : tile)
+        for (const auto& [axis, name] : *match)
+          if (name == mine) inner.emplace_back(axis, of_group);
+      if (inner.size() != tile.size()) return false;
+      if (!add_member(group, flow_.writer(schedule_buffer_of(load->source(0))), inner))
+        return false;
+    }
+    group.members.push_back({number, tile});
+    return true;
+  }
+
+  // Whether something a member reads from outside could only be made after the group.
+  bool waits_for_itself(const Group& group) {
+    std::vector<char> member(program_.fragments.size(), 0);
+    for (const Member& m : group.members) member[static_cast<size_t>(m.fragment)] = 1;
+    for (const Member& m : group.members)
+      for (int before : flow_.before(m.fragment)) {
+        if (member[static_cast<size_t>(before)] || writes_large(before)) continue;
+        for (int sink : group.sinks)
+          if (sink != before && flow_.reaches(sink, before)) return true;
+      }
+    // What is made by a member is read at the tile's own rows, or the group would read other tiles.
+    for (const Member& m : group.members)
+      for (NodeRef node : topological_order(fragment(m.fragment).phases[0]))
+        if (node->op == Op::Load && !reads_own_rows(group, m, node)) return true;
+    return false;
+  }
+
+  bool reads_own_rows(const Group& group, const Member& reader, NodeRef load) {
+    const int number = schedule_buffer_of(load->source(0));
+    if (is_large(number)) return true;
+    for (const Member& m : group.members) {
+      const Fragment& writer = fragment(m.fragment);
+      if (writer.writes[0] != number) continue;
+      std::optional<Renaming> match = match_axes(writer.axes, writer.phases[0][0],
+                                                 fragment(reader.fragment).axes, load->source(1));
+      if (!match || match->size() != m.tile.size()) return false;
+      for (const auto& [axis, mine] : *match) {
+        auto theirs = std::ranges::find(m.tile, axis, &Renaming::value_type::first);
+        auto ours = std::ranges::find(reader.tile, mine, &Renaming::value_type::first);
+        if (theirs == m.tile.end() || ours == reader.tile.end() || theirs->second != ours->second)
+          return false;
+      }
+    }
+    return true;
+  }
+
+  // ---- one fragment of a group
+
+  void build(const Group& group) {
+    Fragment result;
+    result.phases = {{}};
+    for (const Axis& axis : group.tile_axes) {
+      result.axes.push_back(axis);
+      result.tile_axes.push_back(axis.variable);
+    }
+    std::map<int, int> local;  // of each large buffer
+    for (const Member& member : group.members) add_stage(group, member, local, result);
+    for (const auto& [old, number] : local) result.tiles.push_back(number);
+    result.refresh();
+    for (int sink : group.sinks) fragment(sink) = Fragment{};
+    fragment(group.sinks.back()) = std::move(result);
+  }
+
+  void add_stage(const Group& group, const Member& member, std::map<int, int>& local,
+                 Fragment& result) {
+    const Fragment& f = fragment(member.fragment);
+    NodeMap<NodeRef> fresh;  // its own axes get new names: another group has a copy too
+    std::vector<NodeRef> rest;
+    for (const Axis& axis : f.axes) {
+      auto tiled = std::ranges::find(member.tile, axis.variable, &Renaming::value_type::first);
+      if (tiled != member.tile.end()) {
+        fresh[axis.variable] = tiled->second;
+        continue;
+      }
+      const Symbol* symbol = axis.variable->arg.symbol;
+      NodeRef name =
+          make_variable("tile" + std::to_string(names_++), symbol->first, symbol->second);
+      fresh[axis.variable] = name;
+      result.axes.push_back({name, axis.size});
+    }
+    NodeMap<NodeRef> loads;
+    for (NodeRef load : large_loads(f)) loads[load] = local_load(load, f, member, local);
+    NodeRef store = f.phases[0][0];
+    std::vector<NodeRef> parts{substitute({&store, 1}, loads)[0]};
+    parts = substitute(parts, fresh);
+    result.phases[0].push_back(tile_store(group, member, parts[0], local));
+    result.nodes.insert(result.nodes.end(), f.nodes.begin(), f.nodes.end());
+  }
+
+  // The position in a tile: of the axes that are not the group's.
+  NodeRef rest_position(const Fragment& writer, const Member& of_writer, const Renaming& names) {
+    std::vector<NodeRef> coordinates, sizes;
+    for (NodeRef axis : store_axes(writer.phases[0][0])) {
+      if (std::ranges::count(of_writer.tile, axis, &Renaming::value_type::first)) continue;
+      coordinates.push_back(std::ranges::find(names, axis, &Renaming::value_type::first)->second);
+      sizes.push_back(std::ranges::find(writer.axes, axis, &Axis::variable)->size);
+    }
+    return simplify(flatten_index(coordinates, sizes));
+  }
+
+  NodeRef local_node(int number, const Fragment& writer, const Member& of_writer,
+                     std::map<int, int>& local) {
+    auto [entry, is_new] = local.insert({number, 0});
+    if (is_new) {
+      NodeRef elements = index_const(1);
+      for (NodeRef axis : store_axes(writer.phases[0][0]))
+        if (std::ranges::count(of_writer.tile, axis, &Renaming::value_type::first) == 0)
+          elements =
+              index_mul(elements, std::ranges::find(writer.axes, axis, &Axis::variable)->size);
+      ScheduleBuffer tile{.dtype = buffer(number).dtype, .elements = simplify(elements)};
+      tile.tile = true;
+      program_.buffers.push_back(tile);
+      entry->second = static_cast<int>(program_.buffers.size()) - 1;
+    }
+    return schedule_buffer_node(entry->second, buffer(entry->second));
+  }
+
+  NodeRef local_load(NodeRef load, const Fragment& f, const Member& member,
+                     std::map<int, int>& local) {
+    const int number = schedule_buffer_of(load->source(0));
+    const Fragment& writer = fragment(flow_.writer(number));
+    const Renaming names = *match_of(load, f);
+    Member of_writer{flow_.writer(number), {}};
+    for (const auto& [axis, mine] : names)
+      for (const auto& [tiled, of_group] : member.tile)
+        if (mine == tiled) of_writer.tile.emplace_back(axis, of_group);
+    return make(Op::Load, {local_node(number, writer, of_writer, local),
+                           rest_position(writer, of_writer, names), load->source(2)});
+  }
+
+  NodeRef tile_store(const Group& group, const Member& member, NodeRef store,
+                     std::map<int, int>& local) {
+    std::vector<NodeRef> sources(store->sources().begin(), store->sources().begin() + 4);
+    const int number = schedule_buffer_of(sources[0]);
+    if (is_large(number)) {
+      const Fragment& writer = fragment(member.fragment);
+      Renaming names;  // the writer's axes as they are called in the new store
+      std::span<const NodeRef> old = store_axes(writer.phases[0][0]), now = store_axes(store);
+      for (size_t i = 0; i < old.size(); ++i) names.emplace_back(old[i], now[i]);
+      sources[0] = local_node(number, writer, member, local);
+      sources[1] = rest_position(writer, member, names);
+    }
+    for (const Axis& axis : group.tile_axes) sources.push_back(axis.variable);
+    for (NodeRef axis : store_axes(store))
+      if (std::ranges::count(group.tile_axes, axis, &Axis::variable) == 0) sources.push_back(axis);
+    return make(Op::Store, sources, Arg(static_cast<int64_t>(sources.size() - 4)));
+  }
+
+  Rangified& program_;
+  Dataflow& flow_;
+  std::vector<char> large_;
+  std::vector<Group> groups_;
+  int names_ = 0;
+};
+
+}  // namespace
+
+void tile_fragments(Rangified& program, Dataflow& flow) { TileGrouper(program, flow).run(); }
+
+}  // namespace anneal

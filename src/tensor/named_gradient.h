@@ -1,0 +1,27 @@
+// Gradients of compositions that have a better one than their parts give, found by name: a
+// custom_grad node then says all there is to know, in text too.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include <anneal/tensor.h>
+
+#include "ir/node.h"
+
+namespace anneal {
+
+// From the custom_grad node and the gradient of its value: one tensor an input.
+using NamedGradient = std::vector<Tensor> (*)(NodeRef node, const Tensor& gradient);
+
+// Null: there is none of that name, which is the part of the symbol before a space.
+NamedGradient find_named_gradient(std::string_view symbol);
+
+// The value, differentiated as the name says.
+NodeRef with_named_gradient(NodeRef value, std::string_view symbol,
+                            const std::vector<NodeRef>& inputs);
+
+// "conv groups stride.. padding.. dilation..": of x and weight.
+std::vector<Tensor> conv_gradient(NodeRef node, const Tensor& gradient);
+
+}  // namespace anneal

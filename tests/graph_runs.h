@@ -1,0 +1,45 @@
+// A program run in several ways, each compared with the interpreter, with passes and
+// transformations left out: every way must give the same.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph_check.h"
+#include "ir/graph.h"
+
+namespace anneal {
+
+struct Toggle {
+  std::vector<std::string> names = {};  // of passes and transformations to leave out
+
+  std::string text() const;  // "nothing" when none is
+};
+
+// None left out, each one, all.
+const std::vector<Toggle>& schedule_toggles();
+const std::vector<Toggle>& lower_toggles();
+
+// A program and what is expected of it, for every binding of its sizes. Each check says what is
+// wrong, also where an exception was thrown; empty when nothing is.
+class GraphRuns {
+ public:
+  explicit GraphRuns(std::span<const NodeRef> roots);
+
+  // Its kernels by what their bodies mean.
+  std::string check_bodies(const Toggle& schedule) const;
+
+ private:
+  struct Case {
+    SizeBinding binding;
+    GraphContents contents;
+    Expectation expected;
+  };
+
+  std::vector<NodeRef> roots_, simplified_;
+  mutable std::vector<Case> cases_;  // contents are drawn when first needed
+  std::string failure_;              // before anything could be run
+};
+
+}  // namespace anneal

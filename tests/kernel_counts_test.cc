@@ -1,0 +1,115 @@
+// How many kernels programs become: one for what belongs together, and no division where a
+// movement only renames places.
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <anneal/anneal.h>
+
+#include "ir/index.h"
+#include "schedule/schedule.h"
+#include "transform/simplify.h"
+
+using namespace anneal;
+
+namespace {
+
+std::vector<NodeRef> simplified(const std::vector<Tensor>& tensors) {
+  std::vector<NodeRef> roots;
+  for (const Tensor& tensor : tensors) roots.push_back(tensor.node());
+  return simplify_program(roots);
+}
+
+struct CountRow {
+  std::string_view name;
+  std::vector<Tensor> (*build)();
+  size_t most;  // kernels
+};
+
+Tensor x() { return input("x", {64, 100}); }
+Tensor label() { return input("label", {64}, DType::I32); }
+
+struct Mlp {
+  Tensor image = input("image", {32, 100}), target = input("label", {32}, DType::I32);
+  std::vector<Tensor> parameters;
+
+  Tensor linear(const Tensor& from, int64_t inputs, int64_t outputs) {
+    const std::string name = fmt::format("layer{}", parameters.size());
+    parameters.push_back(input(name + ".weight", {inputs, outputs}));
+    parameters.push_back(input(name + ".bias", {outputs}));
+    return matmul(from, parameters[parameters.size() - 2]) + parameters.back();
+  }
+  Tensor logits() {
+    Tensor hidden = relu(linear(image, 100, 64));
+    hidden = relu(linear(hidden, 64, 64));
+    return linear(hidden, 64, 10);
+  }
+};
+
+const std::vector<CountRow> kCounts{
+    {"matmul, bias and gelu",
+     [] { return std::vector{gelu(matmul(x(), input("w", {100, 80})) + input("b", {80}))}; }, 1},
+    {"softmax", [] { return std::vector{softmax(x())}; }, 1},
+    {"layer norm",
+     [] { return std::vector{layer_norm(x(), 1, input("w", {100}), input("b", {100}))}; }, 1},
+    {"rms norm", [] { return std::vector{rms_norm(x(), input("w", {100}))}; }, 1},
+    {"cross entropy", [] { return std::vector{cross_entropy(x(), label())}; }, 1},
+    {"cross entropy and its gradient",
+     [] {
+       const Tensor logits = x(), loss = cross_entropy(logits, label());
+       return std::vector{loss, grad(loss, {logits})[0]};
+     },
+     2},
+    {"convolution, bias and relu",
+     [] {
+       const ConvOptions same{.padding = {1}};
+       return std::vector{relu(
+           conv2d(input("x", {4, 8, 14, 14}), input("w", {16, 8, 3, 3}), input("b", {16}), same))};
+     },
+     1},
+    {"perceptron", [] { return std::vector{Mlp().logits()}; }, 3},
+    {"perceptron, loss and all gradients",
+     [] {
+       Mlp mlp;
+       const Tensor loss = cross_entropy(mlp.logits(), mlp.target);
+       std::vector<Tensor> results = grad(loss, mlp.parameters);
+       results.push_back(loss);
+       return results;
+     },
+     9},
+    {"a chain of elementwise functions",
+     [] { return std::vector{tanh(exp(x()) * 2 + sin(x())) - sqrt(abs(x()))}; }, 1},
+    {"movement between elementwise functions",
+     [] { return std::vector{exp(sin(x()).transpose().reshape({50, 128}).flatten() * 2)}; }, 1},
+};
+
+std::string listing(const Schedule& schedule) {
+  std::string text;
+  for (size_t k = 0; k < schedule.kernels.size(); ++k)
+    for (const KernelPhase& phase : schedule.kernels[k].phases)
+      for (const KernelPart& part : phase)
+        text += fmt::format("kernel {}:\n{}\n", k, to_text(part.body));
+  for (const UnfusedEdge& edge : schedule.unfused)
+    text += fmt::format("{} -> {}: {}\n", edge.producer, edge.consumer, name(edge.reason));
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("kernel counts: what belongs together is one kernel") {
+  for (const CountRow& row : kCounts) {
+    Graph graph;
+    GraphScope scope(graph);
+    const Schedule schedule = schedule_program(simplified(row.build()));
+    CHECK_MESSAGE(schedule.kernels.size() <= row.most, row.name
+                                                           << " has " << schedule.kernels.size()
+                                                           << " kernels, not " << row.most << "\n"
+                                                           << listing(schedule));
+    CHECK(!schedule.kernels.empty());
+  }
+}

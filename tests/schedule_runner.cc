@@ -1,0 +1,84 @@
+// Memory for the buffers of a schedule, a loop over its parts, and the comparison.
+// Must not know how a part is run.
+#include "schedule_runner.h"
+
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace anneal {
+namespace {
+
+// No right result has these: NaN, and a number far from all others.
+uint64_t poison(DType dtype) {
+  if (is_float(dtype)) return Scalar::of(dtype, std::numeric_limits<double>::quiet_NaN()).bits();
+  return Scalar::of_int(dtype, is_bool(dtype) ? 1 : 0x5a).bits();
+}
+
+}  // namespace
+
+std::string run_and_compare(std::span<const NodeRef> roots, const Schedule& schedule,
+                            GraphContents& contents, const Expectation& expected,
+                            const PartRunner& run_part) {
+  auto size_of = [&](NodeRef index) { return contents.size(index); };
+  // Variables of the schedule's own graph, by name.
+  std::map<std::string, int64_t, std::less<>> named;
+  for (NodeRef node : topological_order(roots))
+    if (node->op == Op::Variable) named[std::string(node->arg.symbol->text())] = size_of(node);
+  auto variable = [&](NodeRef node) { return named.at(std::string(node->arg.symbol->text())); };
+
+  // ... and its buffers by structure.
+  std::map<Key, NodeRef> buffers;
+  for (NodeRef node : topological_order(roots))
+    if (node->op == Op::Buffer) buffers[node->key] = node;
+
+  std::vector<Value> memory;
+  std::map<int, int> assigned;  // buffers of the schedule to the root that is stored there
+  for (const ScheduleBuffer& buffer : schedule.buffers) {
+    const int64_t elements = interpret_index(buffer.elements, variable);
+    Value value{buffer.dtype, {elements}, {}};
+    if (buffer.external) {
+      value.payload = contents.value(buffers.at(buffer.external->key)).payload;
+      if (value.size() != elements)
+        return fmt::format("a buffer of {} elements is scheduled with {}", value.size(), elements);
+    } else {
+      value.payload.assign(static_cast<size_t>(elements), poison(buffer.dtype));
+    }
+    memory.push_back(std::move(value));
+  }
+  for (const Kernel& kernel : schedule.kernels)
+    for (const KernelPhase& phase : kernel.phases)
+      for (size_t i = phase.size(); i-- > 0;) {
+        std::vector<Value*> values;
+        for (int argument : phase[i].arguments)
+          values.push_back(&memory[static_cast<size_t>(argument)]);
+        run_part(phase[i], values, variable);
+      }
+
+  for (size_t i = 0; i < roots.size(); ++i) {
+    const int number = schedule.outputs[i];
+    Value got = memory[static_cast<size_t>(number)];
+    if (got.size() != expected.values[i].size())
+      return fmt::format("root {} has {} elements", i, got.size());
+    got.shape = expected.values[i].shape;
+    if (roots[i]->op == Op::Assign) {
+      assigned[number] = static_cast<int>(i);
+      if (!schedule.buffers[static_cast<size_t>(number)].external ||
+          schedule.buffers[static_cast<size_t>(number)].external->key != roots[i]->source(0)->key)
+        return fmt::format("root {} is stored elsewhere", i);
+    }
+    const std::string text = difference(got, expected.values[i], expected.errors[i]);
+    if (!text.empty()) return fmt::format("root {} {}", i, text);
+  }
+  for (size_t number = 0; number < memory.size(); ++number) {
+    NodeRef external = schedule.buffers[number].external;
+    if (!external || assigned.contains(static_cast<int>(number))) continue;
+    if (memory[number].payload != contents.value(buffers.at(external->key)).payload)
+      return fmt::format("buffer {} is written, and nothing is assigned to it",
+                         external->arg.symbol->text());
+  }
+  return "";
+}
+
+}  // namespace anneal
