@@ -8,7 +8,6 @@
 
 #include "base/call_site.h"
 #include "programs.h"
-#include "schedule/memory_plan.h"
 #include "symbolic/bounds.h"
 #include "transform/simplify.h"
 
@@ -76,26 +75,6 @@ size_t KernelListing::crossing() const {
   return static_cast<size_t>(std::ranges::count_if(kernels, &ListedKernel::crosses));
 }
 
-// Sizes that are symbolic count at their largest.
-ListedMemory memory_of(const Schedule& schedule) {
-  const MemoryPlan plan =
-      plan_memory(schedule, [](NodeRef variable) { return bounds(variable).max; });
-  const std::vector<Lifetime> lives = lifetimes(schedule);
-  ListedMemory memory;
-  memory.arena = plan.arena_bytes;
-  for (size_t i = 0; i < schedule.buffers.size(); ++i) {
-    const ScheduleBuffer& buffer = schedule.buffers[i];
-    if (buffer.external) {
-      memory.inputs += plan.bytes[i];
-    } else if (!buffer.is_temporary()) {
-      memory.outputs += plan.bytes[i];
-    } else if (lives[i].first >= 0) {
-      memory.temporaries += plan.bytes[i];
-    }
-  }
-  return memory;
-}
-
 KernelListing list_kernels(const models::Program& program, bool forward,
                            const Capabilities& capabilities) {
   // Loss, gradients and updates are simplified together, as they are compiled together. A step does
@@ -114,7 +93,7 @@ KernelListing list_kernels(const models::Program& program, bool forward,
   KernelListing listing;
   listing.nodes = count_nodes(roots);
   listing.schedule = schedule_program(roots, {capabilities, {}});
-  listing.memory = memory_of(listing.schedule);
+  listing.memory = count_memory(listing.schedule);
   GraphScope scope(*listing.schedule.graph);
   for (const Kernel& kernel : listing.schedule.kernels) {
     listing.kernels.push_back({name_of(kernel), phases_of(kernel, table), kernel.nodes.size(),

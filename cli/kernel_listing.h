@@ -31,27 +31,15 @@ struct ListedKernel {
   int64_t cells() const;
 };
 
-// Bytes that a run needs, known before it.
-struct ListedMemory {
-  int64_t inputs = 0;       // the program's own: parameters, data, optimizer state
-  int64_t outputs = 0;      // results that are not assigned to those
-  int64_t temporaries = 0;  // meanwhile, if each had a place of its own
-  int64_t arena = 0;        // what they take as planned
-
-  int64_t peak() const { return inputs + outputs + arena; }
-};
-
 struct KernelListing {
   Schedule schedule;
   std::vector<ListedKernel> kernels;
   size_t nodes = 0;  // of the simplified program
   WorkCount work;
-  ListedMemory memory;
+  MemoryCount memory;
 
   size_t crossing() const;  // kernels
 };
-
-ListedMemory memory_of(const Schedule& schedule);
 
 // The whole step, or only what the loss needs.
 KernelListing list_kernels(const models::Program& program, bool forward,

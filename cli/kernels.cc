@@ -87,7 +87,7 @@ std::string phases_text(const ListedKernel& kernel) {
 }
 
 void write_totals(const KernelsOptions& options, const KernelListing& listing) {
-  const ListedMemory& memory = listing.memory;
+  const MemoryCount& memory = listing.memory;
   write(fmt::format("{}: {} nodes in {} kernels, {} of them (*) with forward and backward nodes\n",
                     options.forward ? "forward" : "step", listing.nodes, listing.kernels.size(),
                     listing.crossing()));
@@ -192,7 +192,7 @@ Json work_json(const WorkCount& work) {
       .set("bytes_written", work.bytes_written);
 }
 
-Json memory_json(const ListedMemory& memory) {
+Json memory_json(const MemoryCount& memory) {
   return Json::object()
       .set("peak_bytes", memory.peak())
       .set("input_bytes", memory.inputs)
