@@ -31,14 +31,21 @@ class Run {
       moved_[axis.variable] = 0;
       size_[axis.variable] = axis.size;
     }
-    for (NodeRef node : topological_order(body.stores)) known_[node].depends_on = free_axes(node);
+    order_ = topological_order(body.stores);
+    for (NodeRef node : order_) known_[node].depends_on = free_axes(node);
   }
 
+  // With tiles, each store sees what those before it did for the same values of the tile axes.
   void run() {
-    for (NodeRef store : body_.stores) {
-      std::span<const NodeRef> axes = store->sources().subspan(4);
-      over(axes, [&] { perform(store); });
-    }
+    over(body_.tile_axes, [&] {
+      for (NodeRef store : body_.stores) {
+        std::span<const NodeRef> axes = store->sources().subspan(4 + body_.tile_axes.size());
+        over(axes, [&] { perform(store); });
+        if (body_.tiles.empty()) continue;
+        for (size_t i = 0; i < buffers_.size(); ++i) before_[i] = *buffers_[i];
+        for (NodeRef node : order_) known_[node].time = 0;
+      }
+    });
   }
 
  private:
@@ -150,6 +157,7 @@ class Run {
   const std::function<int64_t(NodeRef)>& variable_;
   std::vector<Value*> buffers_;
   std::vector<Value> before_;
+  std::vector<NodeRef> order_;
   NodeMap<size_t> number_;
   NodeMap<NodeRef> size_;
   NodeMap<int64_t> at_;

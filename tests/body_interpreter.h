@@ -10,9 +10,10 @@
 
 namespace anneal {
 
-// buffers[i] is body.buffers[i]. Loads see what the buffers held before; only what StoreAdd adds to
-// is read as it stands. Sums and products run in f64 (integers: 64 bits) and round at the end.
-// Throws InternalError where a position whose condition holds lies outside its buffer.
+// buffers[i] is body.buffers[i]. Loads see what the buffers held before, or with tiles what the
+// stores before left there; only what StoreAdd adds to is read as it stands. Sums and products run
+// in f64 (integers: 64 bits) and round at the end. Throws InternalError where a position whose
+// condition holds lies outside its buffer.
 void run_body(const KernelBody& body, std::span<Value* const> buffers,
               const std::function<int64_t(NodeRef variable)>& variable = nullptr);
 

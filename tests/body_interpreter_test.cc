@@ -39,7 +39,7 @@ TEST_CASE("a softmax without its exponentials: a reduction of a reduction") {
   NodeRef result = make(Op::Add, {load(j), total});
   NodeRef store = make(Op::Store, {out, index_add(index_mul(i, three), j), always(), result, i, j},
                        Arg(int64_t{2}));
-  KernelBody body{{in, out}, {}, {{i, index_const(2)}, {j, three}, {k, three}}, {store}};
+  KernelBody body{{in, out}, {}, {{i, index_const(2)}, {j, three}, {k, three}}, {store}, {}, {}};
   Value x = values({1, 5, 2, -1, -1, 0}), y = values({0, 0, 0, 0, 0, 0});
   run_body(body, std::vector{&x, &y});
   const double expected[] = {8, 12, 9, 1, 1, 2};  // (4 + 3) and (1 + 1), added to each element
@@ -55,7 +55,7 @@ TEST_CASE("stores that add run in order, and conditions guard what they touch") 
   NodeRef inside = make(Op::Lt, {at, index_const(3)});
   NodeRef one = make_const(DType::F32, 1);
   NodeRef store = make(Op::StoreAdd, {out, at, inside, one, t}, Arg(int64_t{0}));
-  KernelBody body{{place, out}, {n}, {{t, n}}, {store}};
+  KernelBody body{{place, out}, {n}, {{t, n}}, {store}, {}, {}};
   Value places = values({2, 7, 0, 2}, DType::I32), y = values({10, 20, 30});
   run_body(body, std::vector{&places, &y}, [](NodeRef) { return 4; });
   CHECK(y.as_double(0) == 11);
@@ -65,7 +65,7 @@ TEST_CASE("stores that add run in order, and conditions guard what they touch") 
   run_body(body, std::vector{&places, &again}, [](NodeRef) { return 0; });
   CHECK(again.as_double(2) == 3);
   NodeRef wild = make(Op::StoreAdd, {out, at, always(), one, t}, Arg(int64_t{0}));
-  KernelBody broken{{place, out}, {n}, {{t, n}}, {wild}};
+  KernelBody broken{{place, out}, {n}, {{t, n}}, {wild}, {}, {}};
   CHECK_THROWS_AS(run_body(broken, std::vector{&places, &y}, [](NodeRef) { return 4; }),
                   InternalError);
 }

@@ -500,6 +500,42 @@ TEST_CASE("cpu codegen: index arithmetic, with what is known to be positive and 
   }
 }
 
+TEST_CASE("cpu codegen: index lanes are divided exactly, however large") {
+  std::mt19937_64 random(7);
+  for (int64_t divisor : {3, 5, 7, 10, 28, 1000, 65537, 2147483647}) {
+    const uint16_t lanes = 8;
+    ProgramBuilder b;
+    const uint64_t from = b.buffer(DType::I64);
+    const uint64_t quotients = b.buffer(DType::I64, true), rests = b.buffer(DType::I64, true);
+    const ValueId place = b.compute(Op::Mul, {b.cell(), b.index(lanes)});
+    const ValueId value = b.cast(DType::Index, b.load(from, place, lanes));
+    const ValueId by = b.index(divisor, lanes);
+    b.store(quotients, place, b.cast(DType::I64, b.compute(Op::FloorDiv, {value, by})));
+    b.store(rests, place, b.cast(DType::I64, b.compute(Op::Mod, {value, by})));
+    const size_t count = 4096;
+    Memory source(DType::I64, count), quotient(DType::I64, count), rest(DType::I64, count);
+    for (size_t i = 0; i < count; ++i) {
+      const auto spread = static_cast<int64_t>(random()) >> (random() % 64);
+      // Half of them next to a multiple of the divisor.
+      const int64_t near = spread / divisor * divisor + static_cast<int64_t>(random() % 3) - 1;
+      const bool safe = spread > INT64_MIN / 2 && spread < INT64_MAX / 2;
+      source.set(i, Scalar::of_int(DType::I64, i % 2 && safe ? near : spread));
+    }
+    source.set(0, lowest(DType::I64));
+    source.set(1, highest(DType::I64));
+    run(compile(b.program), b.program, {&source, &quotient, &rest}, count / lanes);
+    Comparison comparison;
+    for (size_t i = 0; i < count; ++i) {
+      const Scalar both[] = {Scalar::of_int(DType::I64, source.at(i).as_int()),
+                             Scalar::of_int(DType::I64, divisor)};
+      auto describe = [&] { return fmt::format("{} by {}", both[0].as_int(), divisor); };
+      comparison.expect(quotient.at(i), evaluate(Op::FloorDiv, DType::I64, both), describe);
+      comparison.expect(rest.at(i), evaluate(Op::Mod, DType::I64, both), describe);
+    }
+    comparison.finish(2 * count);
+  }
+}
+
 TEST_CASE("cpu codegen: integers become places") {
   ProgramBuilder b;
   const uint64_t from = b.buffer(DType::U8), to = b.buffer(DType::I64, true);

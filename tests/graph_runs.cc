@@ -13,10 +13,13 @@
 namespace anneal {
 namespace {
 
+// So that a few hundred elements are many.
+constexpr double kEager = 4096;
+
 std::vector<Toggle> toggles_of(std::vector<std::string> names) {
-  std::vector<Toggle> toggles{{}};
-  for (const std::string& name : names) toggles.push_back({{name}});
-  toggles.push_back({std::move(names)});
+  std::vector<Toggle> toggles{{}, {{}, kEager}};
+  for (const std::string& name : names) toggles.push_back({{name}, kEager});
+  toggles.push_back({std::move(names), kEager});
   return toggles;
 }
 
@@ -36,6 +39,14 @@ std::string bindings_text(const SizeBinding& binding) {
   return text.empty() ? "" : fmt::format(" (with{})", text);
 }
 
+ScheduleOptions options_of(const Toggle& toggle) {
+  ScheduleOptions options;
+  options.disabled = toggle.names;
+  options.eagerness = toggle.eagerness;
+  options.capabilities.tiles = true;
+  return options;
+}
+
 std::string problem_of_bodies(const Schedule& schedule) {
   GraphScope scope(*schedule.graph);
   for (const Kernel& kernel : schedule.kernels)
@@ -49,12 +60,14 @@ std::string problem_of_bodies(const Schedule& schedule) {
 }  // namespace
 
 std::string Toggle::text() const {
-  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("without {}{}",
+                     names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")),
+                     eagerness > 1 ? ", eagerly" : "");
 }
 
 const std::vector<Toggle>& schedule_toggles() {
   static const std::vector<Toggle> toggles =
-      toggles_of({"inline", "group", "merge", "split-axes", "split-reduce", "in-place"});
+      toggles_of({"inline", "in-place", "tile", "group", "split-reduce", "merge"});
   return toggles;
 }
 
@@ -79,8 +92,7 @@ GraphRuns::GraphRuns(std::span<const NodeRef> roots) : roots_(roots.begin(), roo
 std::string GraphRuns::check_bodies(const Toggle& toggle) const {
   if (!failure_.empty()) return failure_;
   return guarded([&]() -> std::string {
-    const Schedule schedule =
-        schedule_program(simplified_, {.capabilities = {}, .disabled = toggle.names});
+    const Schedule schedule = schedule_program(simplified_, options_of(toggle));
     if (std::string problem = problem_of_bodies(schedule); !problem.empty()) return problem;
     for (Case& each : cases_) {
       const std::string text =

@@ -13,8 +13,9 @@ namespace anneal {
 
 struct Toggle {
   std::vector<std::string> names = {};  // of passes and transformations to leave out
+  double eagerness = 1;                 // of the scheduler: what is for large sizes is for small
 
-  std::string text() const;  // "nothing" when none is
+  std::string text() const;
 };
 
 // None left out, each one, all.

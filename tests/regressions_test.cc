@@ -45,7 +45,7 @@ TEST_CASE("regressions: programs that once went wrong") {
     for (const Toggle& toggle : schedule_toggles()) {
       const std::string failure = runs.check_bodies(toggle);
       CHECK_MESSAGE(failure.empty(), path.filename().string()
-                                         << " without " << toggle.text() << ": " << failure);
+                                         << " " << toggle.text() << ": " << failure);
     }
   }
 }

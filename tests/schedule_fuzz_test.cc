@@ -40,15 +40,14 @@ TEST_CASE("schedule fuzz: bodies of kernels compute the program, with every pass
     const std::vector<NodeRef> roots = random_graph(seed, {.max_elements = 500});
     const GraphRuns runs(roots);
     for (size_t number = 0; number < toggles.size(); ++number) {
-      if (number != 0 && seed % toggles.size() != number) continue;
+      if (number > 1 && seed % toggles.size() != number) continue;
       auto failure = [&](std::span<const NodeRef> program) {
         return GraphRuns(program).check_bodies(toggles[number]);
       };
       if (runs.check_bodies(toggles[number]).empty()) continue;
       ++failures;
       const ShrunkGraph small = shrink_graph(roots, failure);
-      FAIL_CHECK("seed " << seed << " without " << toggles[number].text() << ": " << small.failure
-                         << "\n"
+      FAIL_CHECK("seed " << seed << " " << toggles[number].text() << ": " << small.failure << "\n"
                          << print(small.roots));
       break;
     }

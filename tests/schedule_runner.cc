@@ -16,6 +16,8 @@ uint64_t poison(DType dtype) {
   return Scalar::of_int(dtype, is_bool(dtype) ? 1 : 0x5a).bits();
 }
 
+int64_t slot_of(NodeRef buffer) { return buffer->arg.symbol->first; }
+
 }  // namespace
 
 std::string run_and_compare(std::span<const NodeRef> roots, const Schedule& schedule,
@@ -28,10 +30,10 @@ std::string run_and_compare(std::span<const NodeRef> roots, const Schedule& sche
     if (node->op == Op::Variable) named[std::string(node->arg.symbol->text())] = size_of(node);
   auto variable = [&](NodeRef node) { return named.at(std::string(node->arg.symbol->text())); };
 
-  // ... and its buffers by structure.
-  std::map<Key, NodeRef> buffers;
+  // ... and its buffers by number, for their sizes may be written in another way.
+  std::map<int64_t, NodeRef> buffers;
   for (NodeRef node : topological_order(roots))
-    if (node->op == Op::Buffer) buffers[node->key] = node;
+    if (node->op == Op::Buffer) buffers[slot_of(node)] = node;
 
   std::vector<Value> memory;
   std::map<int, int> assigned;  // buffers of the schedule to the root that is stored there
@@ -39,7 +41,7 @@ std::string run_and_compare(std::span<const NodeRef> roots, const Schedule& sche
     const int64_t elements = interpret_index(buffer.elements, variable);
     Value value{buffer.dtype, {elements}, {}};
     if (buffer.external) {
-      value.payload = contents.value(buffers.at(buffer.external->key)).payload;
+      value.payload = contents.value(buffers.at(slot_of(buffer.external))).payload;
       if (value.size() != elements)
         return fmt::format("a buffer of {} elements is scheduled with {}", value.size(), elements);
     } else {
@@ -64,8 +66,8 @@ std::string run_and_compare(std::span<const NodeRef> roots, const Schedule& sche
     got.shape = expected.values[i].shape;
     if (roots[i]->op == Op::Assign) {
       assigned[number] = static_cast<int>(i);
-      if (!schedule.buffers[static_cast<size_t>(number)].external ||
-          schedule.buffers[static_cast<size_t>(number)].external->key != roots[i]->source(0)->key)
+      NodeRef external = schedule.buffers[static_cast<size_t>(number)].external;
+      if (!external || slot_of(external) != slot_of(roots[i]->source(0)))
         return fmt::format("root {} is stored elsewhere", i);
     }
     const std::string text = difference(got, expected.values[i], expected.errors[i]);
@@ -74,7 +76,7 @@ std::string run_and_compare(std::span<const NodeRef> roots, const Schedule& sche
   for (size_t number = 0; number < memory.size(); ++number) {
     NodeRef external = schedule.buffers[number].external;
     if (!external || assigned.contains(static_cast<int>(number))) continue;
-    if (memory[number].payload != contents.value(buffers.at(external->key)).payload)
+    if (memory[number].payload != contents.value(buffers.at(slot_of(external))).payload)
       return fmt::format("buffer {} is written, and nothing is assigned to it",
                          external->arg.symbol->text());
   }

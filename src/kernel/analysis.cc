@@ -19,7 +19,7 @@ int64_t expectation(NodeRef size) {
 }  // namespace
 
 Analysis::Analysis(const KernelBody& body)
-    : body_(body), free_(body_.axes), written_(body.buffers.size()) {
+    : body_(body), free_(body_), written_(body.buffers.size()) {
   for (const Axis& axis : body_.axes) expected_sizes_.push_back(expectation(axis.size));
   for (size_t i = 0; i < body_.buffers.size(); ++i) buffer_numbers_[body_.buffers[i]] = i;
   for (NodeRef store : body_.stores) written_[buffer_number(store->source(0))] = true;
@@ -32,6 +32,10 @@ Analysis::Analysis(const KernelBody& body)
     }
     ranks_[node] = rank;
   }
+}
+
+bool Analysis::is_tile(NodeRef buffer) const {
+  return std::ranges::count(body_.tiles, buffer) > 0;
 }
 
 bool Analysis::may_be_empty(size_t axis) const { return bounds(size(axis)).min < 1; }

@@ -29,6 +29,7 @@ class Analysis {
   const AxisForm& form(NodeRef index);
 
   size_t buffer_number(NodeRef buffer) const { return *buffer_numbers_.find(buffer); }
+  bool is_tile(NodeRef buffer) const;
   bool is_written(NodeRef buffer) const { return written_[buffer_number(buffer)]; }
 
   // The axes a store or reduction lists.

@@ -44,8 +44,17 @@ class Rebuild {
 
   KernelBody run() {
     for (NodeRef node : topological_order(body_.stores)) images_[node] = image(node);
-    KernelBody result{body_.buffers, body_.variables, {}, {}};
-    for (NodeRef store : body_.stores) result.stores.push_back(images_[store]);
+    KernelBody result = body_;
+    result.axes.clear();
+    result.tile_axes.clear();
+    for (NodeRef& store : result.stores) store = images_[store];
+    for (NodeRef axis : body_.tile_axes) {
+      const Replacement* replacement = replacements_.find(axis);
+      if (!replacement) result.tile_axes.push_back(axis);
+      for (const Axis& each : replacement ? replacement->axes : std::vector<Axis>())
+        if (std::ranges::count(result.tile_axes, each.variable) == 0)
+          result.tile_axes.push_back(each.variable);
+    }
     std::set<NodeRef> listed;
     for (const Axis& axis : body_.axes) {
       const Replacement* replacement = replacements_.find(axis.variable);
@@ -228,10 +237,14 @@ std::optional<KernelBody> merge_one_pair(const KernelBody& body) {
   std::vector<AxisForm> forms;
   for (NodeRef root : index_roots(body)) forms.push_back(axis_form(root, free));
   const std::vector<Uses> uses = uses_of(body, free);
+  auto is_tile_axis = [&](size_t axis) {
+    return std::ranges::count(body.tile_axes, body.axes[axis].variable) > 0;
+  };
   for (size_t outer = 0; outer < body.axes.size(); ++outer)
     for (size_t inner = 0; inner < body.axes.size(); ++inner) {
       const bool alike = outer != inner && !uses[outer].ordered && !uses[inner].ordered &&
-                         uses[outer].where == uses[inner].where;
+                         uses[outer].where == uses[inner].where &&
+                         is_tile_axis(outer) == is_tile_axis(inner);
       if (!alike) continue;
       NodeRef inner_size = body.axes[inner].size;
       if (!can_merge(outer, inner, expand(inner_size), forms)) continue;

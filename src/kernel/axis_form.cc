@@ -29,6 +29,11 @@ FreeAxes::FreeAxes(std::span<const Axis> axes) {
   }
 }
 
+FreeAxes::FreeAxes(const KernelBody& body) : FreeAxes(body.axes) {
+  tiles_ = body.tiles;
+  for (NodeRef axis : body.tile_axes) tile_axes_.add(number(axis));
+}
+
 size_t FreeAxes::number(NodeRef variable) const {
   const size_t* known = numbers_.find(variable);
   return known ? *known : count();
@@ -45,6 +50,8 @@ const AxisSet& FreeAxes::of(NodeRef node) {
     AxisSet axes;
     if (number(part) < count()) axes.add(number(part));
     for (NodeRef source : part->sources()) axes = axes | *free_.find(source);
+    if (part->op == Op::Load && std::ranges::count(tiles_, part->source(0)))
+      axes = axes | tile_axes_;
     if (is_reduce_over(part->op))
       for (NodeRef bound : part->sources().subspan(1)) axes.remove(number(bound));
     free_[part] = axes;

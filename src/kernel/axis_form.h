@@ -47,6 +47,8 @@ class AxisSet {
 class FreeAxes {
  public:
   explicit FreeAxes(std::span<const Axis> axes);
+  // What is in a tile depends on the tile's axes, though positions do not speak of them.
+  explicit FreeAxes(const KernelBody& body);
 
   const AxisSet& of(NodeRef node);
   size_t count() const { return variables_.size(); }
@@ -58,6 +60,8 @@ class FreeAxes {
   std::vector<NodeRef> variables_;
   NodeMap<size_t> numbers_;
   NodeMap<AxisSet> free_;
+  std::vector<NodeRef> tiles_;
+  AxisSet tile_axes_;
 };
 
 // expression == sum of slope * axis + rest, where no slope holds an axis; axes that appear in any

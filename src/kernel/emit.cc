@@ -282,15 +282,16 @@ ValueId Emitter::mask(const AxisSet& axes, Coordinate at) {
 
 // Sums are made from the outside in, so that every partial sum lies as far out as it can, and the
 // constant of a copy comes last, where addressing takes it for nothing.
-Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes) {
+Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes, int64_t scale) {
   const AxisForm& form = analysis_.form(position);
-  if (form.overflow || lanes_of(form.in_rest) > 1) return {value(position, at), true};
+  if (form.overflow || lanes_of(form.in_rest) > 1)
+    return {code_.mul(value(position, at), code_.index(scale)), true};
   std::vector<ValueId> terms;
-  int64_t offset = form.rest.constant;
+  int64_t offset = form.rest.constant * scale;
   ValueId stride = code_.index(0);
   for (const AxisForm::Term& term : form.terms) {
     const Binding& binding = bindings_[term.axis];
-    ValueId slope = value(compact(term.slope), 0);
+    ValueId slope = code_.mul(value(compact(term.slope), 0), code_.index(scale));
     const int64_t skipped = static_cast<int64_t>(copy_of(binding, at)) * binding.tile.lanes;
     if (code_.is_constant(slope))
       offset += code_.constant_value(slope) * skipped;
@@ -301,7 +302,7 @@ Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes) {
   }
   LinearForm rest = form.rest;
   rest.constant = 0;
-  terms.push_back(value(compact(rest), at));
+  terms.push_back(code_.mul(value(compact(rest), at), code_.index(scale)));
   std::stable_sort(terms.begin(), terms.end(), [&](ValueId a, ValueId b) {
     return code_.scope_of(a)->depth < code_.scope_of(b)->depth;
   });
@@ -312,9 +313,36 @@ Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes) {
   return {code_.ramp(sum, stride, lanes), true};
 }
 
+void Emitter::place_tiles(Tile rows) {
+  tile_rows_ = rows.elements();
+  for (NodeRef tile : analysis_.body().tiles) {
+    const int64_t elements = std::max<int64_t>(1, bounds(tile->dim(0)).max);
+    tiles_[tile] = code_.add_local(tile->dtype, elements * tile_rows_);
+  }
+}
+
+void Emitter::serve(std::span<const NodeRef> stores) {
+  serving_.assign(stores.begin(), stores.end());
+  served_by_[code_.current()] = serving_;
+}
+
+// Rows are neighbours in a tile.
+ValueId Emitter::tile_place(NodeRef position, Coordinate at) {
+  const Binding& rows = bindings_[analysis_.number(analysis_.body().tile_axes.back())];
+  ValueId first = place(position, at, 1, tile_rows_).value;
+  return code_.add(first, code_.index(int64_t{copy_of(rows, at)} * rows.tile.lanes));
+}
+
 ValueId Emitter::load(NodeRef node, Coordinate at) {
   const AxisSet& free = analysis_.free(node);
   CodeBuilder::Access access;
+  if (const uint64_t* tile = tiles_.find(node->source(0))) {
+    access.buffer = *tile;
+    access.lanes = lanes_of(free);
+    access.condition = code_.both(value(node->source(2), at), kNoValue);
+    access.place = tile_place(node->source(1), at);
+    return code_.load(access, false);
+  }
   access.buffer = analysis_.buffer_number(node->source(0));
   access.lanes = lanes_of(free);
   access.condition = code_.both(value(node->source(2), at), mask(free, at));
@@ -325,6 +353,13 @@ ValueId Emitter::load(NodeRef node, Coordinate at) {
 void Emitter::store(NodeRef store, Coordinate at) {
   const AxisSet axes = analysis_.listed_set(store);
   CodeBuilder::Access access;
+  if (const uint64_t* tile = tiles_.find(store->source(0))) {
+    access.buffer = *tile;
+    access.lanes = lanes_of(axes);
+    access.place = tile_place(store->source(1), at);
+    code_.store(access, value(store->source(3), at));
+    return;
+  }
   access.buffer = analysis_.buffer_number(store->source(0));
   access.lanes = lanes_of(axes);
   access.condition = code_.both(value(store->source(2), at), mask(axes, at));

@@ -44,6 +44,11 @@ class Emitter {
 
   ValueId value(NodeRef node, Coordinate at);
 
+  // Memory for the tiles of a body, for as many rows as a cell works on at once.
+  void place_tiles(Tile rows);
+  // From here on the current loop serves these stores, and not those that come later.
+  void serve(std::span<const NodeRef> stores);
+
   CodeBuilder& code() { return code_; }
 
  private:
@@ -90,7 +95,8 @@ class Emitter {
     ValueId value;
     bool lanes;  // an index each, otherwise neighbours or a single one
   };
-  Place place(NodeRef position, Coordinate at, int lanes);
+  Place place(NodeRef position, Coordinate at, int lanes, int64_t scale = 1);
+  ValueId tile_place(NodeRef position, Coordinate at);
   ValueId form_value(const LinearForm& form, Coordinate at);
 
   void reduce(NodeRef node);
@@ -106,6 +112,8 @@ class Emitter {
   unsigned used_slots_ = 0;
   std::unordered_map<MemoKey, ValueId, MemoHash> memo_;
   std::vector<NodeRef> serving_;
+  NodeMap<uint64_t> tiles_;  // the local buffers
+  int64_t tile_rows_ = 1;
   std::unordered_map<CodeBuilder::Scope*, std::vector<NodeRef>> served_by_;
 };
 

@@ -7,6 +7,7 @@
 #include "ir/index.h"
 #include "kernel/axes.h"
 #include "kernel/emit.h"
+#include "kernel/stage_rows.h"
 #include "symbolic/simplify.h"
 
 namespace anneal {
@@ -87,7 +88,10 @@ class Cell {
 
   void loops(size_t depth) {
     if (depth == plan_.grid.size()) {
-      for (const StorePlan& group : plan_.stores) emitter_.stores(group.stores, group.loops);
+      for (const StorePlan& group : plan_.stores) {
+        if (!analysis_.body().tiles.empty()) emitter_.serve(group.stores);
+        emitter_.stores(group.stores, group.loops);
+      }
       return;
     }
     Emitter::State none;
@@ -112,12 +116,15 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
   if (enabled("split-axes")) prepared = split_axes(prepared);
   if (enabled("merge-axes")) prepared = merge_axes(prepared);
   prepared = share_axes(prepared);
+  const bool tiled = !prepared.tiles.empty();
+  if (tiled && enabled("stage")) prepared = stage_rows(prepared);
 
   Analysis analysis(prepared);
   Planner planner(analysis, options.capabilities, options.disabled);
-  CodeBuilder code(parameters_of(prepared));
+  CodeBuilder code(parameters_of(body));
   Emitter emitter(analysis, planner, code);
-  const CellPlan plan = planner.plan_cell();
+  const CellPlan plan = tiled ? planner.plan_tiles() : planner.plan_cell();
+  if (tiled) emitter.place_tiles(plan.grid.back().tile);
   Cell cell(analysis, emitter, plan);
   LoweredBody result;
   result.cells = prepared.stores.empty() ? index_const(0) : cell.count();

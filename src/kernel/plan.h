@@ -46,6 +46,8 @@ class Planner {
           const std::vector<std::string>& disabled);
 
   CellPlan plan_cell() const;
+  // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.
+  CellPlan plan_tiles() const;
   // Loops for reductions over the same axes, given which axes have lanes around them, and how many
   // accumulators there are before the reduced axes bring copies of their own.
   std::vector<AxisLoop> plan_reduction(const std::vector<NodeRef>& reductions,

@@ -40,7 +40,7 @@ struct KernelBody {
   // own: for each value of `tile_axes`, which every store has as its first axes, they are others,
   // and positions in them do not speak of these axes. Stores then happen in the order of the list,
   // and what one writes to a tile, or at the same position elsewhere, a later one may load.
-  std::vector<NodeRef> tile_axes, tiles;
+  std::vector<NodeRef> tile_axes = {}, tiles = {};
 
   const Axis& axis_of(NodeRef variable) const;
 };

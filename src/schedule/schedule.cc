@@ -166,11 +166,11 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
   Dataflow flow(program);
   for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
   if (options.capabilities.tiles && enabled(options, "tile")) {
-    tile_fragments(program, flow);
+    tile_fragments(program, flow, options);
     for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
   }
   if (enabled(options, "group")) group_fragments(program, flow, in_place, options);
-  if (enabled(options, "split-reduce")) split_reductions(program);
+  if (enabled(options, "split-reduce")) split_reductions(program, options);
   const std::vector<Step> steps = steps_of(program, flow, options);
   const std::vector<int> memory = memory_of(program, in_place);
   add_kernels(program, steps, memory, schedule);

@@ -63,6 +63,8 @@ struct Schedule {
 struct ScheduleOptions {
   Capabilities capabilities;
   std::vector<std::string> disabled;
+  // Tiles and split reductions are worth it from sizes this many times smaller on: for tests.
+  double eagerness = 1;
 };
 
 // The roots are of the current graph, simplified, without marks for gradients. Assignments among

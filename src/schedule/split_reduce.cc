@@ -53,7 +53,8 @@ std::vector<NodeRef> outermost_reductions(std::span<const NodeRef> stores) {
 
 class Splitter {
  public:
-  Splitter(Rangified& program, Fragment& fragment) : program_(program), fragment_(fragment) {}
+  Splitter(Rangified& program, Fragment& fragment, double eagerness)
+      : program_(program), fragment_(fragment), eagerness_(eagerness) {}
 
   void run() {
     if (fragment_.phases.size() != 1 || !fragment_.tiles.empty()) return;
@@ -74,7 +75,7 @@ class Splitter {
         if (node != reduction && std::ranges::count(reductions_, node)) return;
     double work = 0;
     for (NodeRef reduction : reductions_) work = std::max(work, results * elements_of(reduction));
-    if (work < kMuchWork) return;
+    if (work * eagerness_ < kMuchWork) return;
     split(work);
   }
 
@@ -101,7 +102,7 @@ class Splitter {
     const std::vector<NodeRef> finals = fragment_.phases[0];
     std::vector<NodeRef> partials;
     NodeMap<NodeRef> totals;
-    const double pieces = std::min(kPieces, std::ceil(work / kWorkOfPiece));
+    const double pieces = std::min(kPieces, std::ceil(work * eagerness_ / kWorkOfPiece));
     for (NodeRef reduction : reductions_) split_one(reduction, pieces, partials, totals);
     if (partials.empty()) return;
     fragment_.phases = {partials, substitute(finals, totals)};
@@ -197,15 +198,16 @@ class Splitter {
 
   Rangified& program_;
   Fragment& fragment_;
+  double eagerness_;
   std::vector<NodeRef> space_, reductions_;
   NodeRef place_ = nullptr, results_ = nullptr, buffer_ = nullptr;
 };
 
 }  // namespace
 
-void split_reductions(Rangified& program) {
+void split_reductions(Rangified& program, const ScheduleOptions& options) {
   for (Fragment& fragment : program.fragments)
-    if (!fragment.phases.empty()) Splitter(program, fragment).run();
+    if (!fragment.phases.empty()) Splitter(program, fragment, options.eagerness).run();
 }
 
 }  // namespace anneal

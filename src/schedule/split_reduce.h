@@ -7,6 +7,6 @@
 
 namespace anneal {
 
-void split_reductions(Rangified& program);
+void split_reductions(Rangified& program, const ScheduleOptions& options);
 
 }  // namespace anneal

@@ -22,8 +22,8 @@ constexpr double kLarge = 1 << 17, kExpansion = 2, kMostSteps = 512;
 
 class TileGrouper {
  public:
-  TileGrouper(Rangified& program, Dataflow& flow)
-      : program_(program), flow_(flow), large_(program.buffers.size(), 0) {}
+  TileGrouper(Rangified& program, Dataflow& flow, double eagerness)
+      : program_(program), flow_(flow), eagerness_(eagerness), large_(program.buffers.size(), 0) {}
 
   void run() {
     const std::vector<int> order = flow_.order();
@@ -78,7 +78,7 @@ class TileGrouper {
     const int written = f.writes[0];
     if (!buffer(written).is_temporary() || is_assigned(written)) return;
     const double elements = size_estimate(buffer(written).elements);
-    if (elements < kLarge) return;
+    if (elements * eagerness_ < kLarge) return;
     double inputs = 0, steps = 1;
     bool from_large = false;
     for (int read : f.reads) {
@@ -350,6 +350,7 @@ class TileGrouper {
 
   Rangified& program_;
   Dataflow& flow_;
+  double eagerness_;
   std::vector<char> large_;
   std::vector<Group> groups_;
   int names_ = 0;
@@ -357,6 +358,8 @@ class TileGrouper {
 
 }  // namespace
 
-void tile_fragments(Rangified& program, Dataflow& flow) { TileGrouper(program, flow).run(); }
+void tile_fragments(Rangified& program, Dataflow& flow, const ScheduleOptions& options) {
+  TileGrouper(program, flow, options.eagerness).run();
+}
 
 }  // namespace anneal

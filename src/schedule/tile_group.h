@@ -8,6 +8,6 @@
 namespace anneal {
 
 // Fragments that became part of others are left empty. `flow` follows.
-void tile_fragments(Rangified& program, Dataflow& flow);
+void tile_fragments(Rangified& program, Dataflow& flow, const ScheduleOptions& options);
 
 }  // namespace anneal

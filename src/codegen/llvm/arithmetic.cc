@@ -238,6 +238,10 @@ Value* Arithmetic::divide(Op op, DType dtype, const Operand& a, const Operand& b
       return builder_.CreateAnd(a.value, int_constant(a.value, divisor->getZExtValue() - 1));
     return signed_order ? builder_.CreateAShr(a.value, shift) : builder_.CreateLShr(a.value, shift);
   }
+  if (divisor && is_index(dtype) && fast_index_lanes_ && a.value->getType()->isVectorTy() &&
+      divisor->isStrictlyPositive() && divisor->isIntN(31)) {
+    return divide_lanes(op, a.value, divisor->getZExtValue());
+  }
   const bool positive_divisor = divisor && divisor->isStrictlyPositive();
   if (signed_order && !(a.never_negative && (positive_divisor || b.never_negative))) {
     return divide_signed(op, a.value, b.value);
@@ -268,6 +272,30 @@ Value* Arithmetic::divide_signed(Op op, Value* a, Value* b) {
   Value* stepped = choose(step, builder_.CreateSub(quotient, one), quotient);
   Value* negated = choose(by_minus_one, builder_.CreateNeg(a), stepped);
   return choose(by_zero, zero, negated);
+}
+
+// No machine divides 64-bit lanes or has the upper half of their product. The product with 1 / d in
+// f64 is off by up to 3 * 2^-53 of itself, so that what is left of a is below 2^12 + d; the same
+// again is off by one at most, which the signs of the rest show. Exact for every a, floor included.
+Value* Arithmetic::divide_lanes(Op op, Value* a, uint64_t divisor) {
+  llvm::Type* wide = value_type(builder_.getContext(), DType::F64, lanes_of(a));
+  Value* inverse = llvm::ConstantFP::get(wide, 1.0 / static_cast<double>(divisor));
+  Value* by = int_constant(a, divisor);
+  Value *quotient = int_constant(a, 0), *rest = a;
+  for (int step = 0; step < 2; ++step) {
+    Value* estimate = builder_.CreateFMul(builder_.CreateSIToFP(rest, wide), inverse);
+    Value* part = builder_.CreateFPToSI(estimate, a->getType());
+    quotient = step == 0 ? part : builder_.CreateAdd(quotient, part);
+    rest = builder_.CreateSub(rest, builder_.CreateMul(part, by));
+  }
+  Value* below = builder_.CreateICmpSLT(rest, int_constant(a, 0));
+  Value* above = builder_.CreateICmpSGE(rest, by);
+  if (op == Op::Mod) {
+    Value* lowered = choose(above, builder_.CreateSub(rest, by), rest);
+    return choose(below, builder_.CreateAdd(rest, by), lowered);
+  }
+  Value* raised = choose(above, builder_.CreateAdd(quotient, int_constant(a, 1)), quotient);
+  return choose(below, builder_.CreateSub(quotient, int_constant(a, 1)), raised);
 }
 
 // As in semantics.cc, lane by lane.
@@ -306,14 +334,29 @@ Value* Arithmetic::cast(Value* value, DType from, DType to) {
     }
     if (is_narrow(to)) return narrow(from == DType::F64 ? round_to_odd(value) : value, to);
     if (is_float(to)) return builder_.CreateFPCast(value, type);
-    return builder_.CreateIntrinsic(
-        is_unsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat,
-        {type, value->getType()}, {value});
+    return float_to_int(value, to);
   }
   if (is_bool(to)) return builder_.CreateICmpNE(value, int_constant(value, 0));
   if (is_float(to)) return int_to_float(value, from, to);
   const bool extends_sign = is_signed(from) || is_index(from);
   return builder_.CreateIntCast(value, type, extends_sign);
+}
+
+// LLVM's own saturating conversion takes vectors apart. Outside the range the plain one gives
+// nothing of use, but nobody looks at it there. The ends are compared as powers of two, which are
+// exact.
+Value* Arithmetic::float_to_int(Value* value, DType to) {
+  llvm::Type* type = value_type(builder_.getContext(), to, lanes_of(value));
+  auto bound = [&](double number) { return llvm::ConstantFP::get(value->getType(), number); };
+  auto integer = [&](uint64_t bits) { return llvm::ConstantInt::get(type, bits); };
+  const double past = 2 * static_cast<double>(max_value(to) / 2 + 1);
+  Value* inside =
+      is_unsigned(to) ? builder_.CreateFPToUI(value, type) : builder_.CreateFPToSI(value, type);
+  Value* too_small = builder_.CreateFCmpOLE(value, bound(static_cast<double>(min_value(to))));
+  Value* too_large = builder_.CreateFCmpOGE(value, bound(past));
+  Value* least = integer(static_cast<uint64_t>(min_value(to)));
+  Value* saturated = choose(too_large, integer(max_value(to)), choose(too_small, least, inside));
+  return choose(is_nan(value), integer(0), saturated);
 }
 
 // Up to 16 bits f32 is exact, up to 32 bits f64. Beyond that f16 and fp8 overflow long before f64

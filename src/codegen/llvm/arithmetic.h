@@ -19,8 +19,15 @@ llvm::Type* value_type(llvm::LLVMContext& context, DType dtype, unsigned lanes);
 
 class Arithmetic {
  public:
-  // `has_half`: whether the target converts f16 by itself.
-  Arithmetic(Builder& builder, bool has_half) : builder_(builder), has_half_(has_half) {}
+  // What the target does by itself: conversions of f16, and of 64-bit integers in lanes.
+  struct Abilities {
+    bool converts_half = false;
+    bool converts_wide_lanes = false;
+  };
+  Arithmetic(Builder& builder, Abilities abilities)
+      : builder_(builder),
+        has_half_(abilities.converts_half),
+        fast_index_lanes_(abilities.converts_wide_lanes) {}
 
   struct Operand {
     llvm::Value* value;
@@ -37,6 +44,7 @@ class Arithmetic {
   llvm::Value* extreme(Op op, llvm::Value* a, llvm::Value* b);
   llvm::Value* divide(Op op, DType dtype, const Operand& a, const Operand& b);
   llvm::Value* divide_signed(Op op, llvm::Value* a, llvm::Value* b);
+  llvm::Value* divide_lanes(Op op, llvm::Value* a, uint64_t divisor);
   llvm::Value* shift_right(DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* threefry(std::span<const Operand> operands);
   llvm::Value* bitcast(llvm::Value* value, DType from, DType to);
@@ -50,6 +58,7 @@ class Arithmetic {
   llvm::Value* narrow_by_parts(llvm::Value* value, DType to);
   llvm::Value* narrow_bf16(llvm::Value* value);
   llvm::Value* round_to_odd(llvm::Value* value);
+  llvm::Value* float_to_int(llvm::Value* value, DType to);
   llvm::Value* int_to_float(llvm::Value* value, DType from, DType to);
 
   llvm::Value* choose(llvm::Value* condition, llvm::Value* a, llvm::Value* b);
@@ -61,7 +70,7 @@ class Arithmetic {
   }
 
   Builder& builder_;
-  bool has_half_;
+  bool has_half_, fast_index_lanes_;
 };
 
 }  // namespace anneal

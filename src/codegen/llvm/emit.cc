@@ -25,10 +25,13 @@ using llvm::Value;
 constexpr unsigned kBuffersArgument = 0, kSizesArgument = 1, kBeginArgument = 2, kEndArgument = 3,
                    kLocalArgument = 4;
 
-bool converts_half(const CpuTarget& target) {
+Arithmetic::Abilities abilities_of(const CpuTarget& target) {
   const llvm::Triple triple(target.triple);
-  if (triple.isAArch64()) return true;
-  return triple.isX86() && target.features.find("+f16c") != std::string::npos;
+  auto has = [&](const char* feature) {
+    return target.features.find(feature) != std::string::npos;
+  };
+  if (triple.isAArch64()) return {true, false};
+  return {triple.isX86() && has("+f16c"), triple.isX86() && has("+avx512dq")};
 }
 
 // A value and what is known of it.
@@ -44,7 +47,7 @@ class Emitter {
         module_(module),
         program_(program),
         builder_(context_),
-        arithmetic_(builder_, converts_half(target)) {
+        arithmetic_(builder_, abilities_of(target)) {
     make_function(target);
   }
 
@@ -290,12 +293,22 @@ class Emitter {
     return llvm::Align(byte_size(instruction.dtype));
   }
 
+  // No machine gathers or scatters elements this narrow: LLVM makes an access of each lane, behind
+  // a branch where there is a condition. Accesses that always happen need none.
+  static bool is_taken_apart(const Instruction& instruction) {
+    return byte_size(instruction.dtype) < 4;
+  }
+
   Value* load(const Instruction& instruction) {
     llvm::Type* type = memory_type(instruction.dtype, instruction.lanes);
     Value* place = address(instruction);
     Value* mask = condition(instruction);
     llvm::Instruction* loaded;
     if (place->getType()->isVectorTy()) {
+      if (mask && is_taken_apart(instruction)) {
+        place = builder_.CreateSelect(mask, place, splat(zero(), instruction.lanes));
+        mask = nullptr;
+      }
       loaded = builder_.CreateMaskedGather(type, place, alignment(instruction), mask,
                                            llvm::Constant::getNullValue(type));
     } else if (mask && instruction.lanes > 1) {
@@ -322,6 +335,10 @@ class Emitter {
       stored = builder_.CreateZExt(stored, memory_type(instruction.dtype, instruction.lanes));
     }
     if (place->getType()->isVectorTy()) {
+      if (mask && is_taken_apart(instruction)) {
+        place = builder_.CreateSelect(mask, place, splat(nowhere(), instruction.lanes));
+        mask = nullptr;
+      }
       mark(builder_.CreateMaskedScatter(stored, place, alignment(instruction), mask), instruction);
     } else if (mask && instruction.lanes > 1) {
       mark(builder_.CreateMaskedStore(stored, place, alignment(instruction), mask), instruction);

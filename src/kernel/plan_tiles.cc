@@ -1,0 +1,43 @@
+// How a body with tiles runs: a cell is a few rows, which are the lanes of all it does. Rows then
+// need no sums across lanes, and what all rows share is read once for them.
+#include <algorithm>
+
+#include "kernel/plan.h"
+
+namespace anneal {
+namespace {
+
+constexpr int kRowVectors = 2;  // vectors of rows, and copies of an axis beside them: accumulators
+constexpr int kSumCopies = 8, kPlainCopies = 2;
+
+}  // namespace
+
+CellPlan Planner::plan_tiles() const {
+  const KernelBody& body = analysis_.body();
+  CellPlan plan;
+  const bool vectors = enabled("vectorise"), unrolled = enabled("unroll");
+  for (NodeRef variable : body.tile_axes)
+    plan.grid.push_back({analysis_.number(variable), 1, {}});
+  GridAxis& rows = plan.grid.back();
+  if (vectors) rows.tile.lanes = std::max(1, capabilities_.vector_bytes / 4);
+  const int64_t multiple = analysis_.size_multiple(rows.axis);
+  if (unrolled && multiple % (kRowVectors * rows.tile.lanes) == 0) rows.tile.copies = kRowVectors;
+  rows.block = rows.tile.elements();
+
+  for (NodeRef store : body.stores) {
+    StorePlan group{{store}, {}};
+    for (NodeRef variable : Analysis::listed(store).subspan(body.tile_axes.size()))
+      group.loops.push_back({analysis_.number(variable), {}});
+    if (!group.loops.empty() && unrolled) {
+      AxisLoop& inner = group.loops.back();
+      bool sums = false;
+      for (NodeRef node : topological_order({&store, 1}))
+        sums = sums || (is_reduce_over(node->op) && analysis_.free(node).contains(inner.axis));
+      inner.tile.copies = sums ? kSumCopies : kPlainCopies;
+    }
+    plan.stores.push_back(group);
+  }
+  return plan;
+}
+
+}  // namespace anneal
