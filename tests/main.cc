@@ -1,3 +1,14 @@
-// The main function of the unit tests is doctest's.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+// The tests' main program. ANNEAL_DEVICE may also name "reference", which runs schedules one scalar
+// at a time.
+#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+
+#include "reference_device.h"
+#include "runtime/executor.h"
+
+int main(int count, char** arguments) {
+  anneal::add_device("reference", [] {
+    return std::make_unique<anneal::Executor>(anneal::make_reference_device());
+  });
+  return doctest::Context(count, arguments).run();
+}

@@ -114,6 +114,9 @@ class GraphScope {
 // Sources before users, each node once. Without recursion: graphs may be 100,000 deep.
 std::vector<NodeRef> topological_order(std::span<const NodeRef> roots);
 
+// The constant of a node in another graph.
+Arg clone_arg(Graph& to, Op op, Arg arg);
+
 // Copies what the roots reach into `to`. `replace` may answer with a node of `to` to use instead of
 // a copy, or null; `copied` is told of every node and its image. Serves collection, compilation and
 // substitution alike.

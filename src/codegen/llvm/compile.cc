@@ -73,8 +73,9 @@ std::unique_ptr<llvm::Module> make_module(llvm::LLVMContext& context,
                                           const CpuTarget& target) {
   auto module = std::make_unique<llvm::Module>("anneal", context);
   module->setTargetTriple(target.triple);
-  module->setDataLayout(machine_of_thread(target).createDataLayout());
-  for (const Program* program : programs) emit_function(*module, *program, target);
+  const llvm::TargetMachine& machine = machine_of_thread(target);
+  module->setDataLayout(machine.createDataLayout());
+  for (const Program* program : programs) emit_function(*module, *program, target, machine);
   return module;
 }
 

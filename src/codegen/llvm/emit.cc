@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/TargetParser/Triple.h>
 
@@ -25,13 +26,12 @@ using llvm::Value;
 constexpr unsigned kBuffersArgument = 0, kSizesArgument = 1, kBeginArgument = 2, kEndArgument = 3,
                    kLocalArgument = 4;
 
-Arithmetic::Abilities abilities_of(const CpuTarget& target) {
-  const llvm::Triple triple(target.triple);
-  auto has = [&](const char* feature) {
-    return target.features.find(feature) != std::string::npos;
-  };
-  if (triple.isAArch64()) return {true, false};
-  return {triple.isX86() && has("+f16c"), triple.isX86() && has("+avx512dq")};
+// Of the processor as a whole: a name may stand for features that nobody listed.
+Arithmetic::Abilities abilities_of(const llvm::TargetMachine& machine) {
+  if (machine.getTargetTriple().isAArch64()) return {true, false};
+  if (!machine.getTargetTriple().isX86()) return {};
+  const llvm::MCSubtargetInfo& processor = *machine.getMCSubtargetInfo();
+  return {processor.checkFeatures("+f16c"), processor.checkFeatures("+avx512dq")};
 }
 
 // A value and what is known of it.
@@ -42,12 +42,13 @@ struct Emitted {
 
 class Emitter {
  public:
-  Emitter(llvm::Module& module, const Program& program, const CpuTarget& target)
+  Emitter(llvm::Module& module, const Program& program, const CpuTarget& target,
+          const llvm::TargetMachine& machine)
       : context_(module.getContext()),
         module_(module),
         program_(program),
         builder_(context_),
-        arithmetic_(builder_, abilities_of(target)) {
+        arithmetic_(builder_, abilities_of(machine)) {
     make_function(target);
   }
 
@@ -481,8 +482,9 @@ class Emitter {
 
 }  // namespace
 
-void emit_function(llvm::Module& module, const Program& program, const CpuTarget& target) {
-  Emitter(module, program, target).run();
+void emit_function(llvm::Module& module, const Program& program, const CpuTarget& target,
+                   const llvm::TargetMachine& machine) {
+  Emitter(module, program, target, machine).run();
 }
 
 }  // namespace anneal

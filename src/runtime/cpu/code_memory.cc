@@ -1,3 +1,4 @@
+// Functions are imported by name from a fixed list: code from a cache gets at nothing else.
 #include "runtime/cpu/code_memory.h"
 
 #include <algorithm>
@@ -7,11 +8,11 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <anneal/error.h>
 
 #include "base/call_site.h"
+#include "base/executable_memory.h"
 
 namespace anneal {
 namespace {
@@ -53,7 +54,9 @@ const LibraryFunction kLibrary[] = {
     {"powf", address_of(static_cast<float (*)(float, float)>(::powf))},
     {"fma", address_of(static_cast<double (*)(double, double, double)>(::fma))},
     {"fmaf", address_of(static_cast<float (*)(float, float, float)>(::fmaf))},
+#ifdef __linux__
     {"sincos", address_of(static_cast<void (*)(double, double*, double*)>(::sincos))},
+#endif
     {"memcpy", address_of(static_cast<void* (*)(void*, const void*, size_t)>(::memcpy))},
     {"memset", address_of(static_cast<void* (*)(void*, int, size_t)>(::memset))},
 };
@@ -82,29 +85,28 @@ CodeMemory::CodeMemory(std::span<const CodeImage* const> images) {
     bytes_ += round_up(image->bytes.size());
   }
   if (bytes_ == 0) return;
-  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) fail(fmt::format("no memory for {} bytes of code", bytes_));
-  memory_ = static_cast<std::byte*>(memory);
+  memory_ = map_writable(bytes_);
+  if (!memory_) fail(fmt::format("out of memory: {} bytes wanted for code", bytes_));
   for (size_t i = 0; i < images.size(); ++i) {
     std::byte* place = memory_ + offsets_[i];
     std::memcpy(place, images[i]->bytes.data(), images[i]->bytes.size());
     for (const ImageSymbol& symbol : images[i]->imports) {
       const uintptr_t address = find_library_function(symbol.name);
-      if (address == 0) throw InternalError("code calls " + symbol.name + ", which it may not");
+      if (address == 0) {
+        unmap(memory_, bytes_);
+        throw InternalError("code calls " + symbol.name + ", which it may not");
+      }
       std::memcpy(place + symbol.offset, &address, sizeof address);
     }
   }
-  if (mprotect(memory, bytes_, PROT_READ | PROT_EXEC) != 0) {
-    munmap(memory, bytes_);
-    fail("the system does not let code be run that was made by this process",
-         "a security policy may forbid it");
-  }
-  __builtin___clear_cache(reinterpret_cast<char*>(memory_),
-                          reinterpret_cast<char*>(memory_ + bytes_));
+  if (make_executable(memory_, bytes_)) return;
+  unmap(memory_, bytes_);
+  fail("the system does not let code be run that this process made",
+       "a security policy may forbid it");
 }
 
 CodeMemory::~CodeMemory() {
-  if (memory_) munmap(memory_, bytes_);
+  if (memory_) unmap(memory_, bytes_);
 }
 
 }  // namespace anneal

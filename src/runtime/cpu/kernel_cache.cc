@@ -16,6 +16,7 @@
 #include "base/key.h"
 #include "kernel/program_content.h"
 #include "runtime/cpu/image_file.h"
+#include "runtime/cpu/thread_pool.h"
 
 namespace anneal {
 namespace {
@@ -47,8 +48,7 @@ void run_on_threads(size_t count, int threads, const Task& task) {
     }
   };
   std::vector<std::thread> others;
-  const size_t wanted = threads > 0 ? static_cast<size_t>(threads)
-                                    : std::max<size_t>(std::thread::hardware_concurrency(), 1);
+  const auto wanted = static_cast<size_t>(threads > 0 ? threads : default_threads());
   for (size_t i = 1; i < std::min(wanted, count); ++i) others.emplace_back(work);
   work();
   for (std::thread& other : others) other.join();

@@ -18,7 +18,7 @@ namespace anneal {
 
 struct KernelCacheOptions {
   CpuTarget target = host_target();
-  int threads = 0;             // that compile at a time; 0: as many as the machine has
+  int threads = 0;             // that compile at a time; 0: default_threads()
   std::string directory = {};  // for the next process; empty: nothing is kept on disk
   uint64_t max_disk_bytes = uint64_t{512} << 20;  // beyond it the oldest are removed
 };

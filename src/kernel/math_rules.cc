@@ -1,0 +1,313 @@
+// The transcendental functions of f32 as arithmetic, without branches: what one lane needs, all do.
+// Coefficients are minimax fits (tools/minimax.py), lowest power first; the errors stated are
+// maxima over every f32, which tests/math_rules_test.cc measures again.
+#include "kernel/math_rules.h"
+
+#include <initializer_list>
+#include <limits>
+
+#include "kernel/formula.h"
+
+namespace anneal {
+namespace {
+
+using namespace captures;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+constexpr double kLog2E = 0x1.715476p+0;
+constexpr double kLn2 = 0x1.62e430p-1;  // f32's; 1.9e-9 too large
+
+// Added to a number below 2^22 it leaves the nearest integer in the low bits, where they can be
+// shifted into an exponent; subtracted again, that integer as a float.
+constexpr double kToInteger = 0x1.8p23;
+constexpr int kMantissaBits = 23;
+constexpr double kExponentBias = 127;
+
+Formula integer_bits(Formula value) { return bitcast(value, DType::I32); }
+Formula float_of_bits(Formula bits) { return bitcast(bits, DType::F32); }
+Formula sign_bit(Formula value) {
+  return integer_bits(value) & std::numeric_limits<int32_t>::min();
+}
+
+// c0 + x (c1 + x (c2 + ...))
+Formula polynomial(Formula at, std::initializer_list<double> coefficients) {
+  const double* c = coefficients.end() - 2;
+  Formula sum = mul_add(at, c[1], c[0]);
+  while (c != coefficients.begin()) sum = mul_add(sum, at, *--c);
+  return sum;
+}
+
+// ---- exponentials
+
+// value * 2^n where the low bits of `shifted` are n + 2 * bias, in two steps so that only the last
+// one rounds where the result is denormal. -252 <= n <= 254.
+Formula scaled(Formula value, Formula shifted) {
+  Formula bits = integer_bits(shifted), half = bits >> 1, rest = bits - half;
+  return value * float_of_bits(half << kMantissaBits) * float_of_bits(rest << kMantissaBits);
+}
+
+// e^x = 2^n e^r with |r| <= ln(2) / 2. 0.87 ulp. From 89 on the result is infinite, to -104 zero.
+Formula exp_formula(Formula argument) {
+  constexpr double kShift = kToInteger + 2 * kExponentBias;
+  // ln 2 in two parts, of which the first times n is exact.
+  constexpr double kLn2High = 0x1.62e400p-1, kLn2Low = 0x1.7f7d1cp-20;
+  Formula v = at_most(at_least(argument, -104), 89);
+  Formula shifted = mul_add(v, kLog2E, kShift), n = shifted - kShift;
+  Formula r = mul_add(n, -kLn2Low, mul_add(n, -kLn2High, v));
+  return scaled(polynomial(r, {1, 1, 0x1.fffffcp-2, 0x1.55548cp-3, 0x1.555858p-5, 0x1.123ddep-7,
+                               0x1.6ac720p-10}),
+                shifted);
+}
+
+Formula exp2_polynomial(Formula r) {
+  return polynomial(r, {1, 0x1.62e430p-1, 0x1.ebfb94p-3, 0x1.c6af9ep-5, 0x1.3b6816p-7,
+                        0x1.5ef4dcp-10, 0x1.179abcp-13});
+}
+
+// 2^x = 2^n 2^r with |r| <= 1/2. 0.87 ulp.
+Formula exp2_formula(Formula argument) {
+  constexpr double kShift = kToInteger + 2 * kExponentBias;
+  Formula v = at_most(at_least(argument, -151), 129);
+  Formula shifted = v + kShift, r = v - (shifted - kShift);
+  return scaled(exp2_polynomial(r), shifted);
+}
+
+// ---- logarithms
+
+// x = 2^exponent (1 + fraction) with sqrt(1/2) <= 1 + fraction < sqrt(2), for positive finite x.
+struct Parts {
+  Formula exponent, fraction;
+};
+
+Parts split(Formula x) {
+  constexpr int32_t kRootHalf = 0x3f3504f3, kMantissa = (1 << kMantissaBits) - 1;
+  // Denormals are made normal first; subtracting from the bits takes it out of the exponent again.
+  Formula denormal = x < 0x1p-126;
+  Formula normal = integer_bits(where(denormal, x * 0x1p23, x));
+  Formula origin =
+      where(denormal, normal.number(-kRootHalf - (kMantissaBits << kMantissaBits)), -kRootHalf);
+  Formula above = normal + origin;
+  return {cast(above >> kMantissaBits, DType::F32),
+          float_of_bits((above & kMantissa) + kRootHalf) - 1};
+}
+
+// What a logarithm is where its argument is no positive finite number.
+Formula with_log_specials(Formula x, Formula value) {
+  Formula finite = where(x < kInfinity, value, x);  // infinity and NaN are their own logarithms
+  return where(x == 0, -kInfinity, where(x < 0, kNan, finite));
+}
+
+// ln(1 + f) = f + f^2 P(f). 1.13 ulp.
+Formula log_formula(Formula argument) {
+  auto [exponent, f] = split(argument);
+  Formula tail = polynomial(f, {-0.5, 0x1.5556d8p-2, -0x1.000382p-2, 0x1.98d7f8p-3, -0x1.53824cp-3,
+                                0x1.31741cp-3, -0x1.24328ep-3, 0x1.645f82p-4});
+  return with_log_specials(argument, mul_add(exponent, kLn2, mul_add(f * f, tail, f)));
+}
+
+// log2(1 + f) = f / ln 2 + f P(f), where P begins with what f32's 1 / ln 2 lacks.
+Formula log2_formula(Formula argument) {
+  auto [exponent, f] = split(argument);
+  Formula tail =
+      polynomial(f, {-0x1.34f202p-26, -0x1.715470p-1, 0x1.ec73d6p-2, -0x1.715c4ep-2, 0x1.26d386p-2,
+                     -0x1.e95be6p-3, 0x1.b9c8f0p-3, -0x1.a87cdap-3, 0x1.01b6fep-3});
+  return with_log_specials(argument, mul_add(f, kLog2E, tail * f) + exponent);
+}
+
+// ---- powers
+
+// Two floats that add up to a number with twice the digits.
+struct Pair {
+  Formula high, low;
+};
+
+// log2(1 + f) = 2 / ln(2) artanh(q), q = f / (2 + f). A power magnifies the relative error of its
+// logarithm up to 128 ln 2 times, so this one must be right to 2^-32.
+Pair log2_pair(Formula exponent, Formula f) {
+  constexpr double kScale = 0x1.715476p+1, kScaleLow = 0x1.4ae0c0p-25;  // 2 / ln 2
+  // q and what its roundings left over
+  Formula divisor = f + 2, divisor_low = f - (divisor - 2), inverse = divisor.number(1) / divisor;
+  Formula q = f * inverse;
+  Formula missing = mul_add(-q, divisor_low, mul_add(-q, divisor, f)) * inverse;
+  // artanh(q + d) is artanh(q) + d (1 + q^2 + ...)
+  Formula square = q * q;
+  Formula missing_log = mul_add(missing, square, missing);
+  Formula tail = polynomial(square, {0x1.ec709ep-1, 0x1.2776e0p-1, 0x1.a5d046p-2, 0x1.589072p-2});
+  Formula cubic = square * tail, cubic_low = mul_add(square, tail, -cubic);
+  // 2 / ln(2) q + cubic q, rounded, and all that is left over
+  Formula linear = q * kScale, linear_low = mul_add(q, kScale, -linear);
+  Formula low =
+      mul_add(q, cubic_low, mul_add(missing_log, kScale, mul_add(q, kScaleLow, linear_low)));
+  Formula high = mul_add(q, cubic, linear);
+  Formula high_low = mul_add(q, cubic, linear - high) + low;
+  Formula sum = exponent + high;
+  return {sum, (high - (sum - exponent)) + high_low};
+}
+
+// |a|^b = 2^(b log2 |a|), with the sign and the special values of C's pow. 1.5 ulp.
+NodeRef pow_formula(const Match& m) {
+  constexpr double kShift = kToInteger + 2 * kExponentBias;
+  constexpr double kDecisive = 0x1p40;  // an exponent that takes every base but 1 to 0 or infinity
+  Formula a(m[x]), b(m[y]), size = abs(a);
+  auto [exponent, fraction] = split(size);
+  Pair log = log2_pair(exponent, fraction);
+  Formula finite = size < kInfinity;
+  Formula log_high = where(size == 0, -kInfinity, where(finite, log.high, size));
+
+  Formula power = at_most(at_least(b, -kDecisive), kDecisive);
+  Formula product = power * log_high;
+  Formula product_low = mul_add(power, log.low, mul_add(power, log_high, -product));
+  Formula bounded = at_most(at_least(product, -152), 129);
+  Formula shifted = bounded + kShift;
+  Formula r = (bounded - (shifted - kShift)) +
+              where(bounded == product, product_low, 0);  // beyond the bounds it may be NaN
+  Formula result = scaled(exp2_polynomial(r), shifted);
+
+  // Halves of odd numbers are no integers. Infinities are even.
+  Formula half = b * 0.5, fractional = floor(b) < b, half_fractional = floor(half) < half;
+  Formula sign = sign_bit(a);
+  Formula odd_sign = where(fractional, 0, where(half_fractional, sign, 0));
+  Formula with_sign = float_of_bits(integer_bits(result) ^ odd_sign);
+  Formula invalid = ((a < 0) & finite) & fractional;
+  return where((b == 0) | (a == 1), 1, where(invalid, kNan, with_sign)).node;
+}
+
+// Unlike its power, the root of -0 is -0 and that of -inf is NaN.
+NodeRef pow_half(const Match& m) {
+  Formula a(m[x]);
+  return sqrt(where(a == -kInfinity, kInfinity, a + 0)).node;
+}
+
+// ---- circular functions
+
+// |x| 2/pi = quadrant + turn with |turn| <= 5/8; `quadrant` is right modulo 4. In f64, since the
+// nearest multiple of pi/2 may agree with x in 30 bits more than f32 has. Where x is so large that
+// the leading digits of 2/pi make multiples of 4, the constants leave those digits out: each pair
+// serves 26 binary orders of magnitude.
+struct Turn {
+  Formula quadrant, radians;
+};
+
+Turn reduce_angle(Formula size) {
+  constexpr double kToInteger64 = 0x1.8p52, kHalfPi = 0x1.921fb54442d18p+0;
+  Formula wide = cast(size, DType::F64);
+  auto by_size = [&](double to50, double to76, double to102, double rest) {
+    return where(size < 0x1p50, to50,
+                 where(size < 0x1p76, to76, where(size < 0x1p102, wide.number(to102), rest)));
+  };
+  Formula high = by_size(0x1.45f306dc9c883p-1, 0x1.b9391054a7f0ap-26, 0x1.529fc2757d1f5p-52,
+                         0x1.d5f47d4d37703p-78);
+  Formula low = by_size(-0x1.6b01ec5417056p-55, -0x1.505c1596447e5p-81, 0x1.a6ee06db14acdp-107,
+                        0x1.b6295993c4390p-132);
+  Formula turns = wide * high;
+  Formula turns_low = mul_add(wide, low, mul_add(wide, high, -turns));
+  Formula shifted = (turns + turns_low) + kToInteger64;
+  Formula turn = (turns - (shifted - kToInteger64)) + turns_low;
+  return {cast(bitcast(shifted, DType::I64), DType::I32), cast(turn * kHalfPi, DType::F32)};
+}
+
+// sin r in even quadrants, cos r in odd ones, negative in the last two of four. `sign` has a sign
+// bit and anything below it.
+Formula circular(Formula quadrant, Formula r, Formula sign) {
+  Formula square = r * r;
+  Formula sine = mul_add(
+      square * r,
+      polynomial(square, {-0x1.555556p-3, 0x1.111142p-7, -0x1.a02344p-13, 0x1.6e8840p-19}), r);
+  Formula cosine = polynomial(
+      square, {1, -0.5, 0x1.555556p-5, -0x1.6c1718p-10, 0x1.a0304cp-16, -0x1.27348ap-22});
+  Formula value = where((quadrant & 1) == 0, sine, cosine);
+  return float_of_bits(integer_bits(value) ^ (sign & std::numeric_limits<int32_t>::min()));
+}
+
+Formula sin_formula(Formula v) {
+  auto [quadrant, r] = reduce_angle(abs(v));
+  return circular(quadrant, r, (quadrant << 30) ^ integer_bits(v));
+}
+
+Formula cos_formula(Formula v) {
+  auto [quadrant, r] = reduce_angle(abs(v));
+  Formula next = quadrant + 1;  // cos x = sin(x + pi/2)
+  return circular(next, r, next << 30);
+}
+
+// ---- bounded odd functions
+
+// An odd polynomial below 0.7, else 1 - 2 / (e^2x + 1), which is 1 from 9.02 on. 1.5 ulp.
+Formula tanh_formula(Formula v) {
+  constexpr double kShift = kToInteger + kExponentBias;
+  Formula square = v * v;
+  Formula near = mul_add(square * v,
+                         polynomial(square, {-0x1.5554f6p-2, 0x1.10fb0ap-3, -0x1.b6c362p-5,
+                                             0x1.4939c2p-6, -0x1.50e2c4p-8}),
+                         v);
+  // e^2x = 2^n e^2r. One constant for ln 2 / 2 is enough: the larger n, the less e^2x matters.
+  Formula sign = sign_bit(v), size = abs(v);
+  Formula bounded = at_most(size, 9.2);
+  Formula shifted = mul_add(bounded, 2 * kLog2E, kShift), n = shifted - kShift;
+  Formula r = mul_add(n, -kLn2 / 2, bounded);
+  Formula power =
+      polynomial(r, {1, 0x1.fffff6p+0, 0x1.fffdc4p+0, 0x1.555a8ap+0, 0x1.573ac2p-1, 0x1.0f99f0p-2});
+  Formula scale = float_of_bits(integer_bits(shifted) << kMantissaBits);
+  Formula divisor = mul_add(power, scale, 1);
+  Formula far = 1 - divisor.number(2) / divisor;
+  // The sign goes to both: the polynomial answers +0 for -0.
+  return float_of_bits(integer_bits(where(size < 0.7, near, far)) | sign);
+}
+
+// An odd polynomial below 1.1; else 1 - q^4, where the polynomial q is near erfc(x)^(1/4): far
+// flatter than erfc, and the fourth power brings its error down where erfc is small. 1.3 ulp.
+Formula erf_formula(Formula v) {
+  Formula square = v * v;
+  Formula near =
+      mul_add(polynomial(square, {0x1.06eba8p-3, -0x1.812734p-2, 0x1.ce2aa6p-4, -0x1.b7cde0p-6,
+                                  0x1.52ac24p-8, -0x1.9a3ddep-11, 0x1.2f80a4p-14}),
+              v, v);
+  Formula sign = sign_bit(v), size = abs(v);
+  Formula root =
+      polynomial(at_most(size, 4), {0x1.015406p+0, -0x1.3aef18p-2, -0x1.0c3c5ap-4, -0x1.8e2694p-5,
+                                    0x1.0ab820p-4, -0x1.66c3e4p-6, 0x1.a0d30ap-9, -0x1.704b7ap-13});
+  Formula root2 = root * root;
+  Formula far = mul_add(-root2, root2, 1);
+  return float_of_bits(integer_bits(where(size < 1.1, near, far)) | sign);
+}
+
+bool is_f32(NodeRef node) { return node->dtype == DType::F32; }
+
+template <Formula (*formula)(Formula)>
+NodeRef apply(const Match& m) {
+  return formula(Formula(m[x])).node;
+}
+
+}  // namespace
+
+const RuleSet kMathRules{
+    "math",
+    {
+        {"exp", op(Op::Exp, x).when(is_f32), apply<exp_formula>},
+        {"exp2", op(Op::Exp2, x).when(is_f32), apply<exp2_formula>},
+        {"log", op(Op::Log, x).when(is_f32), apply<log_formula>},
+        {"log2", op(Op::Log2, x).when(is_f32), apply<log2_formula>},
+        {"sin", op(Op::Sin, x).when(is_f32), apply<sin_formula>},
+        {"cos", op(Op::Cos, x).when(is_f32), apply<cos_formula>},
+        {"tanh", op(Op::Tanh, x).when(is_f32), apply<tanh_formula>},
+        {"erf", op(Op::Erf, x).when(is_f32), apply<erf_formula>},
+
+        // Powers that are a product, a quotient or a root.
+        {"pow-two", op(Op::Pow, x, 2).when(is_f32),
+         [](const Match& m) { return make(Op::Mul, {m[x], m[x]}); }},
+        {"pow-three", op(Op::Pow, x, 3).when(is_f32),
+         [](const Match& m) { return make(Op::Mul, {make(Op::Mul, {m[x], m[x]}), m[x]}); }},
+        {"pow-minus-one", op(Op::Pow, x, -1).when(is_f32),
+         [](const Match& m) { return make(Op::Div, {make_const_like(m[x], 1), m[x]}); }},
+        {"pow-half", op(Op::Pow, x, 0.5).when(is_f32), pow_half},
+        {"pow", op(Op::Pow, x, y).when(is_f32), pow_formula},
+    }};
+
+std::vector<NodeRef> lower_math(std::span<const NodeRef> roots, RewriteLog* log,
+                                const DisabledRules& disabled) {
+  return Rewriter({&kNarrowFloatRules, &kMathRules}, Direction::BottomUp, disabled, log).run(roots);
+}
+
+}  // namespace anneal

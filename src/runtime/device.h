@@ -1,0 +1,74 @@
+// What the runtime asks of a device: memory, and schedules made runnable. Which device it is,
+// nobody above asks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "schedule/schedule.h"
+
+namespace anneal {
+
+// A stretch of a device's memory. `memory` is what the device calls it: an address where it has
+// addresses, a handle where it has not.
+struct Place {
+  void* memory = nullptr;
+  int64_t offset = 0;
+};
+
+// Memory of a device, given back when this ends.
+class DeviceMemory {
+ public:
+  DeviceMemory(void* handle, int64_t bytes) : handle_(handle), bytes_(bytes) {}
+  virtual ~DeviceMemory() = default;
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  void* handle() const { return handle_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  void* handle_;
+  int64_t bytes_;
+};
+
+struct RunArguments {
+  std::span<const Place> buffers;  // by buffer of the schedule
+  std::span<const int64_t> sizes;  // by variable, as given to compile()
+};
+
+// The kernels of a schedule, ready to run. Several threads may run it at the same time.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  // Phases are counted over all kernels. Returns when those from begin on and before end have
+  // ended.
+  virtual void run(const RunArguments& arguments, int begin, int end) const = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string_view name() const = 0;
+  virtual const Capabilities& capabilities() const = 0;
+
+  // `variables`: the symbolic sizes, which may be nodes of any graph. The schedule outlives what is
+  // made of it.
+  virtual std::unique_ptr<Executable> compile(const Schedule& schedule,
+                                              std::span<const NodeRef> variables) = 0;
+
+  // Throws std::bad_alloc.
+  virtual std::unique_ptr<DeviceMemory> allocate(int64_t bytes) = 0;
+  // What could be allocated now, as far as can be known.
+  virtual int64_t available_bytes() const = 0;
+
+  // Whether an address of the host is a Place of this device, so that nothing needs to be copied.
+  virtual bool shares_host_memory() const = 0;
+  virtual void copy_in(std::span<const std::byte> from, Place to) = 0;
+  virtual void copy_out(Place from, std::span<std::byte> to) = 0;
+};
+
+}  // namespace anneal

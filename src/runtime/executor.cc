@@ -1,0 +1,381 @@
+#include "runtime/executor.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/call_site.h"
+#include "runtime/distinct_bodies.h"
+
+namespace anneal {
+namespace {
+
+constexpr size_t kMostFreeArenas = 8;
+// Runs that need less new memory than this do not ask how much there is.
+constexpr int64_t kSmallRun = int64_t{64} << 20;
+constexpr std::byte kPoison{0xff};
+
+std::string bytes_text(int64_t bytes) {
+  if (bytes < 10'000) return fmt::format("{} bytes", bytes);
+  const double kib = static_cast<double>(bytes) / 1024;
+  if (kib < 10'000) return fmt::format("{:.1f} KiB", kib);
+  if (kib < 10'000 * 1024.0) return fmt::format("{:.1f} MiB", kib / 1024);
+  return fmt::format("{:.1f} GiB", kib / (1024.0 * 1024.0));
+}
+
+}  // namespace
+
+ExecutorOptions ExecutorOptions::from_environment() {
+  ExecutorOptions options;
+  const char* poison = std::getenv("ANNEAL_POISON");
+  options.poison = poison && *poison && std::string_view(poison) != "0";
+  return options;
+}
+
+// ---- one run
+
+class Executor::Run {
+ public:
+  Run(Executor& executor, const Request& request, const CanonicalProgram& program,
+      CompiledProgram& compiled)
+      : executor_(executor),
+        device_(*executor.device_),
+        request_(request),
+        program_(program),
+        compiled_(compiled) {
+    std::vector<int64_t> sizes;
+    for (NodeRef variable : program.variables()) sizes.push_back(request.contents->size(variable));
+    bool fresh = false;
+    sized_ = compiled.sized(sizes, &fresh);
+    counted_.plans = fresh;
+  }
+
+  std::vector<std::shared_ptr<Storage>> run() {
+    find_slots();
+    check_memory();
+    allocate();
+    launch();
+    store_late();
+    finish();
+    results_.resize(request_.roots.size());
+    return std::move(results_);
+  }
+
+  ~Run() { executor_.give_back(std::move(arena_)); }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  const RuntimeCounters& counted() const { return counted_; }
+
+ private:
+  bool is_assigned(size_t slot) const {
+    return std::ranges::count(compiled_.assigned_slots(), static_cast<int>(slot)) > 0;
+  }
+  bool is_written(const Storage& storage) const {
+    return std::ranges::count(written_, &storage) > 0;
+  }
+  int64_t bytes_of(size_t buffer) const { return sized_->memory.bytes[buffer]; }
+
+  void find_slots() {
+    for (NodeRef node : program_.slots())
+      slots_.push_back(node->op == Op::Buffer ? request_.contents->buffer(node)
+                                              : request_.contents->find(node));
+    for (int slot : compiled_.assigned_slots())
+      written_.push_back(slots_[static_cast<size_t>(slot)].get());
+    // An input may be bound to the memory of a parameter that changes meanwhile.
+    for (size_t i = 0; i < slots_.size(); ++i)
+      if (!is_assigned(i) && is_written(*slots_[i])) slots_[i] = copy_of(*slots_[i]);
+    for (NodeRef assign : program_.late_assigns())
+      written_.push_back(current_graph().stored(assign->source(0)));
+    for (size_t i = 0; i < compiled_.slots().size(); ++i) {
+      const int slot = compiled_.slots()[i];
+      if (slot < 0) continue;
+      const size_t held = slots_[static_cast<size_t>(slot)]->bytes.size();
+      if (static_cast<int64_t>(held) != bytes_of(i))
+        throw InternalError(fmt::format("a buffer of {} bytes holds {}", bytes_of(i), held));
+    }
+  }
+
+  std::shared_ptr<Storage> copy_of(const Storage& storage) {
+    counted_.copied_bytes += static_cast<int64_t>(storage.bytes.size());
+    return std::make_shared<Storage>(storage);
+  }
+
+  // ---- memory
+
+  int64_t needed_bytes() const {
+    int64_t bytes = sized_->memory.arena_bytes;
+    for (size_t i = 0; i < compiled_.schedule().buffers.size(); ++i)
+      if (compiled_.schedule().buffers[i].output >= 0) bytes += bytes_of(i);
+    return bytes;
+  }
+
+  // Before anything is allocated, so that a program that does not fit fails with a reason.
+  void check_memory() {
+    const int64_t needed = needed_bytes();
+    if (needed > executor_.options_.memory_limit)
+      fail_memory(needed, executor_.options_.memory_limit, "the limit is");
+    if (needed < kSmallRun) return;
+    const int64_t available = device_.available_bytes() + executor_.free_arena_bytes();
+    if (needed > available) fail_memory(needed, available, "there are");
+  }
+
+  [[noreturn]] void fail_memory(int64_t needed, int64_t available, std::string_view verb) {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < compiled_.schedule().buffers.size(); ++i)
+      if (compiled_.slots()[i] < 0) order.push_back(i);
+    std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return bytes_of(i); });
+    std::string largest;
+    for (size_t i = 0; i < std::min<size_t>(3, order.size()); ++i)
+      largest +=
+          fmt::format("{}{} ({})", i ? ", " : "", compiled_.describe(static_cast<int>(order[i])),
+                      bytes_text(bytes_of(order[i])));
+    fail(fmt::format("the program needs {} for temporaries and results, {} {} on \"{}\"; the "
+                     "largest are {}",
+                     bytes_text(needed), verb, bytes_text(available), device_.name(), largest),
+         "use smaller sizes or a narrower dtype, or evaluate parts of the program one by one");
+  }
+
+  std::shared_ptr<Storage> fresh_storage(DType dtype, const std::vector<int64_t>& shape,
+                                         int64_t bytes) {
+    auto storage = std::make_shared<Storage>();
+    storage->dtype = dtype;
+    storage->shape = shape;
+    storage->bytes = Bytes(static_cast<size_t>(bytes));
+    counted_.result_bytes += bytes;
+    return storage;
+  }
+
+  void allocate() {
+    const Schedule& schedule = compiled_.schedule();
+    std::vector<std::shared_ptr<Storage>> outputs(schedule.buffers.size());
+    try {
+      for (size_t i = 0; i < compiled_.values().size(); ++i) {
+        const CompiledProgram::Source& source = compiled_.values()[i];
+        if (source.slot >= 0) {
+          // What is not written stays as it is, so its memory can be the result.
+          const std::shared_ptr<Storage>& slot = slots_[static_cast<size_t>(source.slot)];
+          results_.push_back(is_written(*slot) ? copy_of(*slot) : slot);
+          continue;
+        }
+        const auto number = static_cast<size_t>(source.buffer);
+        std::shared_ptr<Storage>& storage = outputs[number];
+        if (!storage)
+          storage =
+              fresh_storage(schedule.buffers[number].dtype, sized_->shapes[i], bytes_of(number));
+        results_.push_back(storage);
+      }
+      arena_ = executor_.take_arena(sized_->memory.arena_bytes);
+    } catch (const std::bad_alloc&) {
+      fail_memory(needed_bytes(), device_.available_bytes(), "there are about");
+    }
+    for (size_t i = 0; i < schedule.buffers.size(); ++i) {
+      const int slot = compiled_.slots()[i];
+      if (slot >= 0)
+        places_.push_back(place_of(*slots_[static_cast<size_t>(slot)], true));
+      else if (outputs[i])
+        places_.push_back(place_of(*outputs[i], false));
+      else
+        places_.push_back({arena_ ? arena_->handle() : nullptr, sized_->memory.offsets[i]});
+    }
+  }
+
+  // A tensor's memory as the device knows it; a copy where the device has memory of its own.
+  Place place_of(Storage& storage, bool with_contents) {
+    if (device_.shares_host_memory()) return {storage.bytes.data(), 0};
+    for (const Mirror& mirror : mirrors_)
+      if (mirror.storage == &storage) return {mirror.memory->handle(), 0};
+    const auto bytes = static_cast<int64_t>(storage.bytes.size());
+    mirrors_.push_back({&storage, device_.allocate(bytes)});
+    const Place place{mirrors_.back().memory->handle(), 0};
+    if (with_contents) {
+      device_.copy_in(storage.bytes, place);
+      counted_.copied_bytes += bytes;
+    }
+    return place;
+  }
+
+  void copy_back(Storage& storage) {
+    for (const Mirror& mirror : mirrors_)
+      if (mirror.storage == &storage) {
+        device_.copy_out({mirror.memory->handle(), 0}, storage.bytes);
+        counted_.copied_bytes += static_cast<int64_t>(storage.bytes.size());
+      }
+  }
+
+  // ---- running
+
+  void launch() {
+    const int phases = compiled_.phases();
+    if (phases == 0) return;
+    const RunArguments arguments{places_, sized_->sizes};
+    counted_.launches = phases;
+    if (!executor_.options_.poison) return compiled_.executable()->run(arguments, 0, phases);
+    for (int phase = 0; phase < phases; ++phase) {
+      poison([&](const Lifetime& life) { return life.first == phase; }, true);
+      compiled_.executable()->run(arguments, phase, phase + 1);
+      poison([&](const Lifetime& life) { return life.last == phase; }, false);
+    }
+  }
+
+  template <typename Which>
+  void poison(Which which, bool outputs) {
+    std::span<const Lifetime> lives = compiled_.planner().buffer_lifetimes();
+    for (size_t i = 0; i < lives.size(); ++i) {
+      const ScheduleBuffer& buffer = compiled_.schedule().buffers[i];
+      const bool ours = buffer.is_temporary() || (outputs && buffer.output >= 0);
+      if (!ours || !which(lives[i]) || bytes_of(i) == 0) continue;
+      const std::vector<std::byte> pattern(static_cast<size_t>(bytes_of(i)), kPoison);
+      device_.copy_in(pattern, places_[i]);
+    }
+  }
+
+  void store_late() {
+    for (size_t i = 0; i < program_.late_assigns().size(); ++i) {
+      Storage& target = *current_graph().stored(program_.late_assigns()[i]->source(0));
+      const std::shared_ptr<Storage>& value = results_[request_.roots.size() + i];
+      copy_back(*value);
+      std::ranges::copy(value->bytes, target.bytes.begin());
+      counted_.copied_bytes += static_cast<int64_t>(target.bytes.size());
+    }
+  }
+
+  void finish() {
+    for (size_t i = 0; i < request_.roots.size(); ++i) copy_back(*results_[i]);
+    for (int slot : compiled_.assigned_slots()) copy_back(*slots_[static_cast<size_t>(slot)]);
+  }
+
+  struct Mirror {
+    Storage* storage;
+    std::unique_ptr<DeviceMemory> memory;
+  };
+
+  Executor& executor_;
+  Device& device_;
+  const Request& request_;
+  const CanonicalProgram& program_;
+  CompiledProgram& compiled_;
+  std::shared_ptr<const SizedProgram> sized_;
+  std::vector<std::shared_ptr<Storage>> slots_, results_;
+  std::vector<const Storage*> written_;
+  std::vector<Place> places_;
+  std::unique_ptr<DeviceMemory> arena_;
+  std::vector<Mirror> mirrors_;
+  RuntimeCounters counted_;
+};
+
+// ---- the executor
+
+Executor::Executor(std::unique_ptr<Device> device, const ExecutorOptions& options)
+    : device_(std::move(device)), options_(options) {}
+
+std::vector<std::shared_ptr<Storage>> Executor::run(const Request& request) {
+  if (request.roots.empty() && request.assigns.empty()) return {};
+  const CanonicalProgram program(request);
+  const std::shared_ptr<CompiledProgram> compiled_program = compiled(program);
+  Run run(*this, request, program, *compiled_program);
+  std::vector<std::shared_ptr<Storage>> results = run.run();
+  std::lock_guard lock(mutex_);
+  ++counters_.runs;
+  counters_.plans += run.counted().plans;
+  counters_.launches += run.counted().launches;
+  counters_.result_bytes += run.counted().result_bytes;
+  counters_.copied_bytes += run.counted().copied_bytes;
+  return results;
+}
+
+RuntimeCounters Executor::counters() const {
+  std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+size_t Executor::program_count() const {
+  std::lock_guard lock(mutex_);
+  return programs_.size();
+}
+
+std::shared_ptr<CompiledProgram> Executor::find(const CanonicalProgram& program) {
+  auto [begin, end] = by_key_.equal_range(program.key().low);
+  for (auto entry = begin; entry != end; ++entry) {
+    if (entry->second->words != program.words()) continue;
+    programs_.splice(programs_.begin(), programs_, entry->second);
+    return entry->second->program;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<CompiledProgram> Executor::compiled(const CanonicalProgram& program) {
+  {
+    std::lock_guard lock(mutex_);
+    if (std::shared_ptr<CompiledProgram> known = find(program)) {
+      ++counters_.hits;
+      return known;
+    }
+    ++counters_.misses;
+  }
+  auto fresh = std::make_shared<CompiledProgram>(program, *device_);
+  const auto bodies = static_cast<int64_t>(distinct_bodies(fresh->schedule()).bodies.size());
+  std::lock_guard lock(mutex_);
+  counters_.kernels_compiled += static_cast<int64_t>(fresh->schedule().kernels.size());
+  counters_.bodies_compiled += bodies;
+  if (std::shared_ptr<CompiledProgram> other = find(program)) return other;  // another thread's
+  programs_.push_front({program.key(), program.words(), fresh});
+  by_key_.emplace(program.key().low, programs_.begin());
+  while (programs_.size() > std::max<size_t>(1, options_.most_programs)) {
+    auto last = std::prev(programs_.end());
+    auto [begin, end] = by_key_.equal_range(last->key.low);
+    for (auto entry = begin; entry != end; ++entry)
+      if (entry->second == last) {
+        by_key_.erase(entry);
+        break;
+      }
+    programs_.pop_back();
+    ++counters_.evicted;
+  }
+  return fresh;
+}
+
+std::unique_ptr<DeviceMemory> Executor::take_arena(int64_t bytes) {
+  if (bytes == 0) return nullptr;
+  std::lock_guard lock(mutex_);
+  // The smallest that is large enough; if none is, the largest makes room for a new one.
+  auto best = free_arenas_.end();
+  for (auto arena = free_arenas_.begin(); arena != free_arenas_.end(); ++arena) {
+    const bool fits = (*arena)->bytes() >= bytes;
+    if (best == free_arenas_.end() ||
+        (fits ? (*best)->bytes() < bytes || (*arena)->bytes() < (*best)->bytes()
+              : (*arena)->bytes() > (*best)->bytes()))
+      best = arena;
+  }
+  if (best != free_arenas_.end()) {
+    std::unique_ptr<DeviceMemory> arena = std::move(*best);
+    free_arenas_.erase(best);
+    if (arena->bytes() >= bytes) return arena;
+    counters_.arena_bytes -= arena->bytes();
+  }
+  std::unique_ptr<DeviceMemory> arena = device_->allocate(bytes);
+  ++counters_.arena_allocations;
+  counters_.arena_bytes += arena->bytes();
+  return arena;
+}
+
+void Executor::give_back(std::unique_ptr<DeviceMemory> arena) {
+  if (!arena) return;
+  std::lock_guard lock(mutex_);
+  if (free_arenas_.size() < kMostFreeArenas)
+    free_arenas_.push_back(std::move(arena));
+  else
+    counters_.arena_bytes -= arena->bytes();
+}
+
+int64_t Executor::free_arena_bytes() const {
+  std::lock_guard lock(mutex_);
+  int64_t most = 0;
+  for (const auto& arena : free_arenas_) most = std::max(most, arena->bytes());
+  return most;
+}
+
+}  // namespace anneal

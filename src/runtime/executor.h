@@ -1,0 +1,66 @@
+// Runs programs on a device: compiles what is new, remembers what it has compiled, finds memory,
+// launches. Results do not depend on what was run before.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/compiled_program.h"
+#include "runtime/counters.h"
+#include "runtime/device.h"
+#include "runtime/evaluator.h"
+
+namespace anneal {
+
+struct ExecutorOptions {
+  size_t most_programs = 512;        // that are remembered
+  int64_t memory_limit = INT64_MAX;  // bytes of temporaries and results of one run
+  // Memory of temporaries is filled with a pattern before its first and after its last use, to
+  // find reads of what is not there. Also by ANNEAL_POISON=1.
+  bool poison = false;
+
+  static ExecutorOptions from_environment();
+};
+
+class Executor : public Evaluator {
+ public:
+  explicit Executor(std::unique_ptr<Device> device,
+                    const ExecutorOptions& options = ExecutorOptions::from_environment());
+
+  std::vector<std::shared_ptr<Storage>> run(const Request& request) override;
+
+  Device& device() { return *device_; }
+  RuntimeCounters counters() const;
+  size_t program_count() const;
+
+ private:
+  struct Entry {
+    Key key;
+    std::vector<uint32_t> words;
+    std::shared_ptr<CompiledProgram> program;
+  };
+  class Run;
+
+  std::shared_ptr<CompiledProgram> compiled(const CanonicalProgram& program);
+  std::shared_ptr<CompiledProgram> find(const CanonicalProgram& program);  // the lock is held
+
+  // Memory for temporaries: one that is free, or a new one. Nothing is held while it is allocated
+  // that could be given back first.
+  std::unique_ptr<DeviceMemory> take_arena(int64_t bytes);
+  void give_back(std::unique_ptr<DeviceMemory> arena);
+  int64_t free_arena_bytes() const;  // of the one that would make room
+
+  std::unique_ptr<Device> device_;
+  ExecutorOptions options_;
+
+  mutable std::mutex mutex_;   // of everything below
+  std::list<Entry> programs_;  // the last used first
+  std::unordered_multimap<uint64_t, std::list<Entry>::iterator> by_key_;
+  std::vector<std::unique_ptr<DeviceMemory>> free_arenas_;
+  RuntimeCounters counters_;
+};
+
+}  // namespace anneal
