@@ -203,14 +203,6 @@ std::vector<Scalar> cast_sources(DType from, std::mt19937_64& random) {
   return values;
 }
 
-std::vector<DType> storable_dtypes() {
-  std::vector<DType> dtypes;
-  for (DType dtype : kAllDTypes) {
-    if (!is_index(dtype)) dtypes.push_back(dtype);
-  }
-  return dtypes;
-}
-
 Program program_of_casts(Op op, DType from, const std::vector<DType>& to, uint16_t lanes) {
   ProgramBuilder b;
   const uint64_t source = b.buffer(from);

@@ -12,6 +12,7 @@
 #include "codegen/llvm/compile.h"
 #include "ir/float_formats.h"
 #include "ir/scalar.h"
+#include "runtime/cpu/kernel_cache.h"
 
 namespace anneal::testing {
 
@@ -76,5 +77,32 @@ class Comparison {
   size_t cases_ = 0, wrong_ = 0;
   std::string first_;
 };
+
+inline KernelFunction compile(const Program& program) {
+  INFO(to_text(program));
+  REQUIRE(verify(program) == "");
+  static KernelCache cache;
+  return cache.compile(program);
+}
+
+inline Memory numbers(DType dtype, std::vector<double> values) {
+  Memory memory(dtype, values.size());
+  for (size_t i = 0; i < values.size(); ++i) memory.set(i, Scalar::of(dtype, values[i]));
+  return memory;
+}
+
+inline std::vector<double> numbers(const Memory& memory) {
+  std::vector<double> values;
+  for (size_t i = 0; i < memory.size(); ++i) values.push_back(memory.at(i).as_double());
+  return values;
+}
+
+inline std::vector<DType> storable_dtypes() {
+  std::vector<DType> dtypes;
+  for (DType dtype : kAllDTypes) {
+    if (!is_index(dtype)) dtypes.push_back(dtype);
+  }
+  return dtypes;
+}
 
 }  // namespace anneal::testing

@@ -14,17 +14,18 @@ std::byte* address(Place place) { return static_cast<std::byte*>(place.memory) +
 class ReferenceMemory : public DeviceMemory {
  public:
   ReferenceMemory(int64_t bytes, std::shared_ptr<ReferenceLog> log)
-      : DeviceMemory(allocate_bytes(static_cast<size_t>(std::max<int64_t>(1, bytes))), bytes),
-        log_(std::move(log)) {
+      : ReferenceMemory(Bytes(static_cast<size_t>(std::max<int64_t>(1, bytes))), bytes,
+                        std::move(log)) {
     log_->allocated_bytes += bytes;
     log_->most_allocated_bytes = std::max(log_->most_allocated_bytes, log_->allocated_bytes);
   }
-  ~ReferenceMemory() override {
-    free_bytes(static_cast<std::byte*>(handle()));
-    log_->allocated_bytes -= bytes();
-  }
+  ~ReferenceMemory() override { log_->allocated_bytes -= bytes(); }
 
  private:
+  ReferenceMemory(Bytes memory, int64_t bytes, std::shared_ptr<ReferenceLog> log)
+      : DeviceMemory(memory.data(), bytes), memory_(std::move(memory)), log_(std::move(log)) {}
+
+  Bytes memory_;
   std::shared_ptr<ReferenceLog> log_;
 };
 

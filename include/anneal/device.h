@@ -30,4 +30,9 @@ class DeviceScope {
   void* outer_;
 };
 
+// How many threads of the CPU compute. At first it is what ANNEAL_THREADS says, else one for each
+// core this process may use. No result depends on it.
+void set_threads(int count, std::source_location where = std::source_location::current());
+int threads();
+
 }  // namespace anneal

@@ -6,22 +6,18 @@
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
-#include <memory>
 #include <span>
 
+#include "base/huge_memory.h"
+
 namespace anneal {
-
-inline constexpr size_t kBytesAlignment = 64;
-
-std::byte* allocate_bytes(size_t bytes);  // throws std::bad_alloc
-void free_bytes(std::byte* memory);
 
 class Bytes {
  public:
   Bytes() = default;
-  explicit Bytes(size_t size) : memory_(size ? allocate_bytes(size) : nullptr), size_(size) {}
+  explicit Bytes(size_t size) : memory_(size ? HugeMemory(size) : HugeMemory()) {}
   explicit Bytes(std::span<const std::byte> contents) : Bytes(contents.size()) {
-    if (size_ != 0) std::memcpy(data(), contents.data(), size_);
+    if (!contents.empty()) std::memcpy(data(), contents.data(), contents.size());
   }
   Bytes(std::initializer_list<std::byte> contents)
       : Bytes(std::span<const std::byte>(contents.begin(), contents.size())) {}
@@ -30,9 +26,9 @@ class Bytes {
   Bytes(Bytes&& other) noexcept = default;
   Bytes& operator=(Bytes&& other) noexcept = default;
 
-  size_t size() const { return memory_ ? size_ : 0; }
-  std::byte* data() { return memory_.get(); }
-  const std::byte* data() const { return memory_.get(); }
+  size_t size() const { return memory_.size(); }
+  std::byte* data() { return memory_.data(); }
+  const std::byte* data() const { return memory_.data(); }
   std::byte* begin() { return data(); }
   std::byte* end() { return data() + size(); }
   const std::byte* begin() const { return data(); }
@@ -43,11 +39,7 @@ class Bytes {
   friend bool operator==(const Bytes& a, const Bytes& b) { return std::ranges::equal(a, b); }
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const { free_bytes(memory); }
-  };
-  std::unique_ptr<std::byte, Free> memory_;
-  size_t size_ = 0;
+  HugeMemory memory_;
 };
 
 }  // namespace anneal

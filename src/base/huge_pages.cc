@@ -10,6 +10,7 @@
 namespace anneal {
 
 void* allocate_pages(size_t bytes) {
+  constexpr size_t kHugePage = size_t{2} << 20;
   if (bytes < kHugePage) {
     void* memory = std::malloc(bytes);
     if (!memory) throw std::bad_alloc();

@@ -6,9 +6,6 @@
 
 namespace anneal {
 
-inline constexpr size_t kHugePage = size_t{2} << 20;
-
-// Aligned to a huge page when at least as large as one.
 void* allocate_pages(size_t bytes);  // throws std::bad_alloc
 void free_pages(void* memory);
 

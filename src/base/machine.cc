@@ -5,6 +5,7 @@
 #include <array>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -123,6 +124,16 @@ Machine describe_machine() {
   machine.huge_pages = chosen(first_line("/sys/kernel/mm/transparent_hugepage/enabled"));
   std::istringstream(first_line("/proc/loadavg")) >> machine.load;
   return machine;
+}
+
+int64_t available_memory_bytes() {
+  constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
+  const int64_t free = kilobytes("MemAvailable");
+  int64_t limit = 0, used = 0;
+  const bool limited = std::istringstream(first_line("/sys/fs/cgroup/memory.max")) >> limit &&
+                       std::istringstream(first_line("/sys/fs/cgroup/memory.current")) >> used;
+  const int64_t left = limited ? std::max<int64_t>(0, limit - used) : kUnknown;
+  return std::min(free > 0 ? free : kUnknown, left);
 }
 
 }  // namespace anneal

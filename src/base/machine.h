@@ -1,5 +1,5 @@
-// What the system says about the machine: for people to read and for benchmarks to note. What code
-// is made for is another matter: nothing here decides anything.
+// What the system says about the machine: for people to read, for benchmarks to note, for limits to
+// follow. Nothing here decides anything.
 #pragma once
 
 #include <cstdint>
@@ -28,5 +28,9 @@ struct Machine {
 };
 
 Machine describe_machine();
+
+// What this process could allocate now: free memory of the machine, or what is left of the limit of
+// the group it is in, the less of the two. The largest number where the system does not say.
+int64_t available_memory_bytes();
 
 }  // namespace anneal

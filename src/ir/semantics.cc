@@ -35,6 +35,12 @@ bool compare(Op op, T a, T b) {
 double float_max(double a, double b) { return std::isnan(b) || b > a ? b : a; }
 double float_min(double a, double b) { return std::isnan(b) || b < a ? b : a; }
 
+// In f32 itself: the f64 sum would have been rounded before.
+double mul_add(DType dtype, double a, double b, double c) {
+  if (dtype != DType::F32) return std::fma(a, b, c);
+  return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c));
+}
+
 // clang-format off
 double float_op(Op op, DType dtype, double a, double b) {
   switch (op) {
@@ -175,7 +181,8 @@ Scalar evaluate(Op op, DType dtype, std::span<const Scalar> sources) {
     case Op::Threefry:
       return Scalar::of_int(dtype, threefry(word(a), word(b), word(sources[2]), word(sources[3])));
     case Op::MulAdd:
-      return Scalar::of(dtype, std::fma(a.as_double(), b.as_double(), sources[2].as_double()));
+      return Scalar::of(dtype,
+                        mul_add(dtype, a.as_double(), b.as_double(), sources[2].as_double()));
     case Op::Cast: return checked_cast(a, dtype);
     case Op::Bitcast: return bitcast(a, dtype);
     default: break;

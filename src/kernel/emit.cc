@@ -83,7 +83,7 @@ class Emitter::Serving {
   std::vector<NodeRef> before_;
 };
 
-Emitter::Emitter(Analysis& analysis, const Planner& planner, CodeBuilder& code)
+Emitter::Emitter(Analysis& analysis, Planner& planner, CodeBuilder& code)
     : analysis_(analysis),
       planner_(planner),
       code_(code),

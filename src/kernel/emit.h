@@ -19,7 +19,7 @@ using Coordinate = uint64_t;
 
 class Emitter {
  public:
-  Emitter(Analysis& analysis, const Planner& planner, CodeBuilder& code);
+  Emitter(Analysis& analysis, Planner& planner, CodeBuilder& code);
 
   // A part of an axis: from begin below end, values of the code.
   struct Range {
@@ -104,7 +104,7 @@ class Emitter {
   CodeBuilder::Scope* scope_of(const AxisSet& axes) const;
 
   Analysis& analysis_;
-  const Planner& planner_;
+  Planner& planner_;
   CodeBuilder& code_;
   std::vector<Binding> bindings_;
   AxisSet bound_;

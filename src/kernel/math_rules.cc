@@ -56,14 +56,14 @@ Formula exp_formula(Formula argument) {
   Formula v = at_most(at_least(argument, -104), 89);
   Formula shifted = mul_add(v, kLog2E, kShift), n = shifted - kShift;
   Formula r = mul_add(n, -kLn2Low, mul_add(n, -kLn2High, v));
-  return scaled(polynomial(r, {1, 1, 0x1.fffffcp-2, 0x1.55548cp-3, 0x1.555858p-5, 0x1.123ddep-7,
-                               0x1.6ac720p-10}),
+  return scaled(polynomial(r, {1, 1, 0x1.fffffcp-2, 0x1.55548cp-3, 0x1.555858p-5, 0x1.123de6p-7,
+                               0x1.6ac7f8p-10}),
                 shifted);
 }
 
 Formula exp2_polynomial(Formula r) {
-  return polynomial(r, {1, 0x1.62e430p-1, 0x1.ebfb94p-3, 0x1.c6af9ep-5, 0x1.3b6816p-7,
-                        0x1.5ef4dcp-10, 0x1.179abcp-13});
+  return polynomial(r, {1, 0x1.62e430p-1, 0x1.ebfb94p-3, 0x1.c6af9ep-5, 0x1.3b681ap-7,
+                        0x1.5ef4dcp-10, 0x1.1794f4p-13});
 }
 
 // 2^x = 2^n 2^r with |r| <= 1/2. 0.87 ulp.
@@ -134,7 +134,7 @@ Pair log2_pair(Formula exponent, Formula f) {
   // artanh(q + d) is artanh(q) + d (1 + q^2 + ...)
   Formula square = q * q;
   Formula missing_log = mul_add(missing, square, missing);
-  Formula tail = polynomial(square, {0x1.ec709ep-1, 0x1.2776e0p-1, 0x1.a5d046p-2, 0x1.589072p-2});
+  Formula tail = polynomial(square, {0x1.ec709ep-1, 0x1.2776e0p-1, 0x1.a5d048p-2, 0x1.58901ep-2});
   Formula cubic = square * tail, cubic_low = mul_add(square, tail, -cubic);
   // 2 / ln(2) q + cubic q, rounded, and all that is left over
   Formula linear = q * kScale, linear_low = mul_add(q, kScale, -linear);
@@ -216,7 +216,7 @@ Formula circular(Formula quadrant, Formula r, Formula sign) {
       square * r,
       polynomial(square, {-0x1.555556p-3, 0x1.111142p-7, -0x1.a02344p-13, 0x1.6e8840p-19}), r);
   Formula cosine = polynomial(
-      square, {1, -0.5, 0x1.555556p-5, -0x1.6c1718p-10, 0x1.a0304cp-16, -0x1.27348ap-22});
+      square, {1, -0.5, 0x1.555556p-5, -0x1.6c1718p-10, 0x1.a03058p-16, -0x1.27382cp-22});
   Formula value = where((quadrant & 1) == 0, sine, cosine);
   return float_of_bits(integer_bits(value) ^ (sign & std::numeric_limits<int32_t>::min()));
 }
@@ -239,8 +239,8 @@ Formula tanh_formula(Formula v) {
   constexpr double kShift = kToInteger + kExponentBias;
   Formula square = v * v;
   Formula near = mul_add(square * v,
-                         polynomial(square, {-0x1.5554f6p-2, 0x1.10fb0ap-3, -0x1.b6c362p-5,
-                                             0x1.4939c2p-6, -0x1.50e2c4p-8}),
+                         polynomial(square, {-0x1.5554f6p-2, 0x1.10fb0ap-3, -0x1.b6c360p-5,
+                                             0x1.4939aap-6, -0x1.50e232p-8}),
                          v);
   // e^2x = 2^n e^2r. One constant for ln 2 / 2 is enough: the larger n, the less e^2x matters.
   Formula sign = sign_bit(v), size = abs(v);
@@ -248,7 +248,7 @@ Formula tanh_formula(Formula v) {
   Formula shifted = mul_add(bounded, 2 * kLog2E, kShift), n = shifted - kShift;
   Formula r = mul_add(n, -kLn2 / 2, bounded);
   Formula power =
-      polynomial(r, {1, 0x1.fffff6p+0, 0x1.fffdc4p+0, 0x1.555a8ap+0, 0x1.573ac2p-1, 0x1.0f99f0p-2});
+      polynomial(r, {1, 0x1.fffff6p+0, 0x1.fffdc4p+0, 0x1.555a8ap+0, 0x1.573accp-1, 0x1.0f9924p-2});
   Formula scale = float_of_bits(integer_bits(shifted) << kMantissaBits);
   Formula divisor = mul_add(power, scale, 1);
   Formula far = 1 - divisor.number(2) / divisor;
@@ -262,12 +262,12 @@ Formula erf_formula(Formula v) {
   Formula square = v * v;
   Formula near =
       mul_add(polynomial(square, {0x1.06eba8p-3, -0x1.812734p-2, 0x1.ce2aa6p-4, -0x1.b7cde0p-6,
-                                  0x1.52ac24p-8, -0x1.9a3ddep-11, 0x1.2f80a4p-14}),
+                                  0x1.52ac24p-8, -0x1.9a3de0p-11, 0x1.2f80b2p-14}),
               v, v);
   Formula sign = sign_bit(v), size = abs(v);
   Formula root =
-      polynomial(at_most(size, 4), {0x1.015406p+0, -0x1.3aef18p-2, -0x1.0c3c5ap-4, -0x1.8e2694p-5,
-                                    0x1.0ab820p-4, -0x1.66c3e4p-6, 0x1.a0d30ap-9, -0x1.704b7ap-13});
+      polynomial(at_most(size, 4), {0x1.0153fep+0, -0x1.3aee98p-2, -0x1.0c3fb8p-4, -0x1.8e2064p-5,
+                                    0x1.0ab672p-4, -0x1.66c1b8p-6, 0x1.a0cfe6p-9, -0x1.704792p-13});
   Formula root2 = root * root;
   Formula far = mul_add(-root2, root2, 1);
   return float_of_bits(integer_bits(where(size < 1.1, near, far)) | sign);

@@ -1,23 +1,82 @@
 #include "kernel/plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <anneal/error.h>
 
+#include "symbolic/bounds.h"
+#include "symbolic/polynomial.h"
+
 namespace anneal {
+namespace {
+
+// Nanoseconds of one instruction, scalar or vector, and of a byte that comes from far away.
+constexpr double kInstruction = 0.15, kByte = 0.05;
+// What one lane of an access to scattered places takes, in instructions.
+constexpr double kScatteredLane = 1.3;
+
+// Work of one cell: long enough that starting it does not matter, short enough to share.
+constexpr double kCellNanoseconds = 50e3, kWorthSharing = 20e3;
+constexpr int64_t kCellsToShare = 16;
+
+bool is_access(NodeRef node) {
+  return node->op == Op::Load || node->op == Op::Store || node->op == Op::StoreAdd;
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
 
 Planner::Planner(Analysis& analysis, const Capabilities& capabilities,
                  const std::vector<std::string>& disabled)
-    : analysis_(analysis), capabilities_(capabilities), disabled_(disabled) {}
+    : analysis_(analysis), capabilities_(capabilities), disabled_(disabled) {
+  groups_ = groups_of_stores();
+  regions_ = regions_of(analysis_, groups_, common_axes());
+  // Lanes by what is computed most: floats, if there are any.
+  size_t widest_float = 0, widest = 1;
+  for (const Region& region : regions_)
+    for (NodeRef node : region.nodes) {
+      if (is_float(node->dtype)) widest_float = std::max(widest_float, byte_size(node->dtype));
+      if (is_int(node->dtype)) widest = std::max(widest, byte_size(node->dtype));
+    }
+  if (widest_float > 0) widest = std::max<size_t>(4, widest_float);  // narrow ones become f32
+  if (enabled("vectorise"))
+    lanes_ = std::max(1, capabilities_.vector_bytes / static_cast<int>(widest));
+}
 
 bool Planner::enabled(std::string_view name) const {
   return std::find(disabled_.begin(), disabled_.end(), name) == disabled_.end();
+}
+
+// ---- stores
+
+// Axes that every store may run in parallel; with tiles, those of the tiles.
+AxisSet Planner::common_axes() const {
+  const KernelBody& body = analysis_.body();
+  AxisSet common;
+  if (!body.tiles.empty()) {
+    for (NodeRef axis : body.tile_axes) common.add(analysis_.number(axis));
+    return common;
+  }
+  for (size_t i = 0; i < body.stores.size(); ++i) {
+    AxisSet parallel;
+    NodeRef store = body.stores[i];
+    for (NodeRef axis : Analysis::listed(store).first(static_cast<size_t>(store->arg.axis)))
+      parallel.add(analysis_.number(axis));
+    common = i == 0 ? parallel : common & parallel;
+  }
+  return common;
 }
 
 // Stores over the same axes are made together. A group that loads what another one stores (in
 // place) comes before it, for loads see what was there before.
 std::vector<std::vector<NodeRef>> Planner::groups_of_stores() const {
   std::vector<std::vector<NodeRef>> groups;
+  if (!analysis_.body().tiles.empty()) {  // one after the other, as they stand
+    for (NodeRef store : analysis_.body().stores) groups.push_back({store});
+    return groups;
+  }
   auto ordered = [](NodeRef store) {
     return Analysis::listed(store).subspan(static_cast<size_t>(store->arg.axis));
   };
@@ -49,40 +108,253 @@ std::vector<std::vector<NodeRef>> Planner::groups_of_stores() const {
   return sorted;
 }
 
-CellPlan Planner::plan_cell() const {
-  CellPlan plan;
-  const std::vector<NodeRef>& stores = analysis_.body().stores;
-  // Axes that every store may run in parallel.
-  std::vector<size_t> common;
-  for (size_t axis = 0; axis < analysis_.axis_count(); ++axis) {
-    bool everywhere = !stores.empty();
-    for (NodeRef store : stores) {
-      std::span<const NodeRef> parallel =
-          Analysis::listed(store).first(static_cast<size_t>(store->arg.axis));
-      everywhere &= std::any_of(parallel.begin(), parallel.end(), [&](NodeRef variable) {
-        return analysis_.number(variable) == axis;
-      });
-    }
-    if (everywhere) common.push_back(axis);
+// Axes a group of stores must run over in order.
+AxisSet Planner::ordered_axes(const Region& region) const {
+  AxisSet axes;
+  if (region.is_reduction) return axes;
+  NodeRef store = region.heads[0];
+  for (NodeRef axis : Analysis::listed(store).subspan(static_cast<size_t>(store->arg.axis)))
+    axes.add(analysis_.number(axis));
+  return axes;
+}
+
+// ---- vectors
+
+double Planner::speed(size_t axis) const {
+  if (axis == kNoAxis) return 1;
+  const int64_t size = analysis_.expected_size(axis);
+  return static_cast<double>(size) / static_cast<double>(ceil_div(size, lanes_));
+}
+
+// Instructions of a region when vectors run along an axis; kNoAxis: without vectors.
+double Planner::cost(const Region& region, size_t vector_axis) {
+  if (vector_axis != kNoAxis && !region.domain.contains(vector_axis)) vector_axis = kNoAxis;
+  double each = 1;
+  for (NodeRef node : region.nodes) {
+    const bool scattered = vector_axis != kNoAxis && is_access(node) &&
+                           stride_of(analysis_, node, vector_axis) == Stride::Other;
+    each += scattered ? kScatteredLane * lanes_ : 1;
   }
-  for (size_t axis : common) plan.grid.push_back({axis, 1, {}});
-  for (const std::vector<NodeRef>& together : groups_of_stores()) {
-    StorePlan group{together, {}};
-    for (NodeRef variable : Analysis::listed(together[0])) {
-      const size_t axis = analysis_.number(variable);
-      if (std::find(common.begin(), common.end(), axis) == common.end())
-        group.loops.push_back({axis, {}});
+  return iterations(analysis_, region.domain) / speed(vector_axis) * each;
+}
+
+size_t Planner::best_own_axis(const Region& region) {
+  size_t best = kNoAxis;
+  const AxisSet ordered = ordered_axes(region);
+  for (size_t axis : region.own.list())
+    if (!ordered.contains(axis) && cost(region, axis) < cost(region, best)) best = axis;
+  return best;
+}
+
+// An axis of the grid along which everything that depends on it is vectorised; or kNoAxis, where
+// each region does better along an axis of its own.
+size_t Planner::choose_vector_axis(const AxisSet& common) {
+  if (lanes_ == 1) return kNoAxis;
+  auto total = [&](size_t axis) {
+    double sum = 0;
+    for (const Region& region : regions_) {
+      const bool around = axis != kNoAxis && region.domain.contains(axis);
+      sum += cost(region, around ? axis : best_own_axis(region));
     }
-    plan.stores.push_back(group);
+    return sum;
+  };
+  size_t best = kNoAxis;
+  double least = total(kNoAxis);
+  for (size_t axis : common.list()) {
+    const double sum = total(axis);
+    if (sum >= least) continue;
+    best = axis;
+    least = sum;
+  }
+  return best;
+}
+
+// ---- register tiles
+
+// Whether some load in the region serves several elements along the axis.
+bool Planner::is_reused_along(const Region& region, size_t axis) {
+  return std::any_of(region.nodes.begin(), region.nodes.end(), [&](NodeRef node) {
+    return node->op == Op::Load && !analysis_.free(node).contains(axis);
+  });
+}
+
+// Vectors of a loop without reductions: some, so that memory has more than one to wait for.
+int Planner::copies_of_stream(const Region& region, size_t axis) const {
+  if (!enabled("unroll")) return 1;
+  const int wanted = region.nodes.size() <= 6 ? 4 : region.nodes.size() <= 24 ? 2 : 1;
+  const int64_t vectors = analysis_.expected_size(axis) / lanes_;
+  return static_cast<int>(std::clamp<int64_t>(vectors, 1, wanted));
+}
+
+// Tiles of the grid's axes: what a reduction loads is used for several elements at once, and enough
+// sums run at the same time to hide how long each addition takes.
+void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
+  // The reduction that takes longest decides, or the stores where there is none.
+  const Region* heaviest = nullptr;
+  double most = 0;
+  for (const Region& region : regions_) {
+    const double work = cost(region, vector_axis);
+    if (!region.is_reduction || work <= most) continue;
+    heaviest = &region;
+    most = work;
+  }
+  auto on_grid = [&](size_t axis) {
+    return std::find_if(plan.grid.begin(), plan.grid.end(),
+                        [&](const GridAxis& each) { return each.axis == axis; });
+  };
+  const bool vector = vector_axis != kNoAxis;
+  if (vector) on_grid(vector_axis)->tile.lanes = lanes_;
+  if (!heaviest || (vector && !heaviest->domain.contains(vector_axis))) {
+    if (vector && heaviest == nullptr)
+      on_grid(vector_axis)->tile.copies = copies_of_stream(regions_.back(), vector_axis);
+    if (!heaviest) return;
+  }
+  if (!enabled("unroll")) return;
+  const Region& region = *heaviest;
+  std::vector<size_t> reusable;  // axes of the grid along which it pays to be tiled
+  for (const GridAxis& each : plan.grid)
+    if (each.axis != vector_axis && region.domain.contains(each.axis) && enabled("tile") &&
+        is_reused_along(region, each.axis))
+      reusable.push_back(each.axis);
+  // The largest ones: ties go to the innermost.
+  std::stable_sort(reusable.begin(), reusable.end(), [&](size_t a, size_t b) {
+    return analysis_.expected_size(a) > analysis_.expected_size(b);
+  });
+  const int heads = static_cast<int>(region.heads.size());
+  const int budget = std::max(1, capabilities_.vector_registers * 3 / 4 / heads);
+  const bool inside = vector && region.domain.contains(vector_axis);
+  if (inside) {
+    const int64_t vectors = std::max<int64_t>(1, analysis_.expected_size(vector_axis) / lanes_);
+    int along = static_cast<int>(std::min<int64_t>(vectors, reusable.empty() ? 4 : 2));
+    if (vectors % 3 == 0 && vectors % 2 != 0 && !reusable.empty()) along = 3;
+    along = std::min(along, budget);
+    on_grid(vector_axis)->tile.copies = along;
+    if (reusable.empty()) return;
+    const int64_t size = analysis_.expected_size(reusable[0]);
+    int best = 1;
+    double least = 1e300;
+    for (int copies = 1; copies <= std::min<int64_t>(size, budget / along); ++copies) {
+      const double full = static_cast<double>(size / copies) * (copies * (along + 1.0) + along);
+      const double rest = static_cast<double>(size % copies) * (along + 1.0 + along);
+      if (full + rest > least) continue;
+      least = full + rest;
+      best = copies;
+    }
+    on_grid(reusable[0])->tile.copies = best;
+    return;
+  }
+  // Vectors, if any, run along the reduced axes: a square of sums.
+  for (size_t i = 0; i < std::min<size_t>(2, reusable.size()); ++i) {
+    const int side = std::max(1, std::min(4, static_cast<int>(std::sqrt(budget))));
+    const int64_t size = analysis_.expected_size(reusable[i]);
+    on_grid(reusable[i])->tile.copies = static_cast<int>(std::min<int64_t>(size, side));
+  }
+}
+
+// ---- order and grid
+
+// Axes with the longest strides of an access first; `last` at the end.
+std::vector<size_t> Planner::by_stride(const std::vector<size_t>& axes, NodeRef access,
+                                       size_t last) {
+  auto stride = [&](size_t axis) -> int64_t {
+    if (axis == last) return -1;
+    const AxisForm& form = analysis_.form(access->source(1));
+    if (form.overflow || form.in_rest.contains(axis)) return std::numeric_limits<int64_t>::max();
+    const int64_t slope = bounds(form.slope(axis)).max;
+    return slope < 0 ? -slope : slope;
+  };
+  std::vector<size_t> sorted = axes;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](size_t a, size_t b) { return stride(a) > stride(b); });
+  return sorted;
+}
+
+void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
+  double nanoseconds = 0, bytes = 0;
+  for (const Region& region : regions_) {
+    const bool around = vector_axis != kNoAxis && region.domain.contains(vector_axis);
+    nanoseconds += kInstruction * cost(region, around ? vector_axis : best_own_axis(region));
+    for (NodeRef node : region.nodes)
+      if (is_access(node))
+        bytes += iterations(analysis_, analysis_.free(node)) *
+                 static_cast<double>(byte_size(node->dtype));
+  }
+  nanoseconds = std::max(nanoseconds, kByte * bytes);
+  int64_t cells = static_cast<int64_t>(nanoseconds / kCellNanoseconds);
+  const int64_t least =
+      std::min<int64_t>(kCellsToShare, static_cast<int64_t>(nanoseconds / kWorthSharing));
+  cells = std::max({cells, least, int64_t{1}});
+  for (GridAxis& each : plan.grid) {
+    const int64_t size = analysis_.expected_size(each.axis), step = each.tile.elements();
+    const int64_t tiles = std::max<int64_t>(1, ceil_div(size, step));
+    const int64_t blocks = std::min(cells, tiles);
+    each.block = ceil_div(tiles, blocks) * step;
+    cells = ceil_div(cells, ceil_div(size, each.block));
+  }
+}
+
+CellPlan Planner::plan_cell() {
+  CellPlan plan;
+  if (groups_.empty()) return plan;
+  const AxisSet common = common_axes();
+  const size_t vector_axis = choose_vector_axis(common);
+  NodeRef first = groups_.back()[0];
+  const bool tiles = !analysis_.body().tiles.empty();
+  const std::vector<size_t> order =
+      tiles ? common.list() : by_stride(common.list(), first, vector_axis);
+  for (size_t axis : order) plan.grid.push_back({axis, 1, {}});
+  choose_register_tile(vector_axis, plan);
+  choose_blocks(vector_axis, plan);
+  for (const std::vector<NodeRef>& group : groups_) {
+    const Region& region = *std::find_if(regions_.begin(), regions_.end(),
+                                         [&](const Region& each) { return each.heads == group; });
+    const AxisSet ordered = ordered_axes(region);
+    const AxisSet own = region.domain.without(common);
+    const bool around = vector_axis != kNoAxis && region.domain.contains(vector_axis);
+    const size_t along = around || lanes_ == 1 || own.empty() ? kNoAxis : best_own_axis(region);
+    StorePlan stores{group, {}};
+    for (size_t axis : by_stride(own.without(ordered).list(), group[0], along)) {
+      Tile tile;
+      if (axis == along) tile = {lanes_, copies_of_stream(region, axis)};
+      stores.loops.push_back({axis, tile});
+    }
+    for (NodeRef axis : Analysis::listed(group[0]))
+      if (ordered.contains(analysis_.number(axis)))
+        stores.loops.push_back({analysis_.number(axis), {}});
+    plan.stores.push_back(stores);
   }
   return plan;
 }
 
+// ---- reductions
+
 std::vector<AxisLoop> Planner::plan_reduction(const std::vector<NodeRef>& reductions,
-                                              const AxisSet&, int) const {
+                                              const AxisSet& lanes_around, int accumulators) {
+  const AxisSet own = analysis_.listed_set(reductions[0]);
+  const Region* region = nullptr;
+  for (const Region& each : regions_)
+    if (std::find(each.heads.begin(), each.heads.end(), reductions[0]) != each.heads.end())
+      region = &each;
+  const size_t along = lanes_around.empty() && lanes_ > 1 ? best_own_axis(*region) : kNoAxis;
+  // The access that moves in the smallest steps decides the order of the loops.
+  NodeRef access = nullptr;
+  for (NodeRef node : region->nodes)
+    if (node->op == Op::Load && (analysis_.free(node) & own) == own) access = node;
+  std::vector<size_t> order = own.list();
+  if (access) order = by_stride(order, access, along);
+  if (!access && along != kNoAxis)
+    std::stable_partition(order.begin(), order.end(), [&](size_t axis) { return axis != along; });
   std::vector<AxisLoop> loops;
-  for (NodeRef variable : Analysis::listed(reductions[0]))
-    loops.push_back({analysis_.number(variable), {}});
+  for (size_t axis : order) loops.push_back({axis, {}});
+  if (along != kNoAxis) loops.back().tile.lanes = lanes_;
+  if (!enabled("unroll")) return loops;
+  // Additions take about four cycles, and two of them can start in each.
+  constexpr int kInFlight = 8;
+  const int lanes = loops.back().tile.lanes;
+  const int64_t steps = analysis_.expected_size(loops.back().axis) / lanes;
+  const int most = region->nodes.size() > 12 ? 2 : 4;
+  const int wanted = std::clamp(kInFlight / std::max(1, accumulators), 1, most);
+  loops.back().tile.copies = static_cast<int>(std::clamp<int64_t>(steps, 1, wanted));
   return loops;
 }
 

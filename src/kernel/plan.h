@@ -2,10 +2,11 @@
 // A function of the body and the device's capabilities alone. Emits nothing.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "kernel/analysis.h"
+#include "kernel/regions.h"
 #include "schedule/capabilities.h"
 
 namespace anneal {
@@ -45,21 +46,41 @@ class Planner {
   Planner(Analysis& analysis, const Capabilities& capabilities,
           const std::vector<std::string>& disabled);
 
-  CellPlan plan_cell() const;
+  CellPlan plan_cell();
   // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.
   CellPlan plan_tiles() const;
   // Loops for reductions over the same axes, given which axes have lanes around them, and how many
   // accumulators there are before the reduced axes bring copies of their own.
   std::vector<AxisLoop> plan_reduction(const std::vector<NodeRef>& reductions,
-                                       const AxisSet& lanes_around, int accumulators) const;
+                                       const AxisSet& lanes_around, int accumulators);
 
  private:
+  static constexpr size_t kNoAxis = AxisSet::kMost;
+
   bool enabled(std::string_view name) const;
+  AxisSet common_axes() const;
   std::vector<std::vector<NodeRef>> groups_of_stores() const;
+  AxisSet ordered_axes(const Region& region) const;
+
+  int lanes() const { return lanes_; }
+  // Elements that one step over a vector of the axis advances, on average.
+  double speed(size_t axis) const;
+  double cost(const Region& region, size_t vector_axis);
+  size_t best_own_axis(const Region& region);
+  size_t choose_vector_axis(const AxisSet& common);
+
+  bool is_reused_along(const Region& region, size_t axis);
+  void choose_register_tile(size_t vector_axis, CellPlan& plan);
+  int copies_of_stream(const Region& region, size_t axis) const;
+  std::vector<size_t> by_stride(const std::vector<size_t>& axes, NodeRef access, size_t last);
+  void choose_blocks(size_t vector_axis, CellPlan& plan);
 
   Analysis& analysis_;
   Capabilities capabilities_;
   std::vector<std::string> disabled_;
+  std::vector<std::vector<NodeRef>> groups_;
+  std::vector<Region> regions_;
+  int lanes_ = 1;
 };
 
 }  // namespace anneal

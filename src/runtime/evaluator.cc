@@ -11,6 +11,8 @@
 #include <anneal/device.h>
 
 #include "base/call_site.h"
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/executor.h"
 
 namespace anneal {
 namespace {
@@ -26,7 +28,11 @@ struct Registry {
   std::deque<Entry> entries;  // which never move
   Entry* current = nullptr;
 
-  Registry() { entries.push_back({"interpreter", make_interpreter, nullptr}); }
+  Registry() {
+    entries.push_back(
+        {"cpu", [] { return std::make_unique<Executor>(make_cpu_device()); }, nullptr});
+    entries.push_back({"interpreter", make_interpreter, nullptr});
+  }
 
   std::vector<std::string> names() {
     std::vector<std::string> result;

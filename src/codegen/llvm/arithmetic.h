@@ -16,6 +16,7 @@ using Builder = llvm::IRBuilder<>;
 
 // bool is i1 and index i64; f16, bf16 and fp8 are the integers of their bits.
 llvm::Type* value_type(llvm::LLVMContext& context, DType dtype, unsigned lanes);
+unsigned lanes_of(llvm::Value* value);
 
 class Arithmetic {
  public:

@@ -1,0 +1,202 @@
+#include "runtime/cpu/cpu_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include <anneal/device.h>
+
+#include "base/call_site.h"
+#include "base/huge_memory.h"
+#include "base/machine.h"
+#include "kernel/lower.h"
+#include "runtime/cpu/kernel_cache.h"
+#include "runtime/cpu/memory.h"
+#include "runtime/cpu/thread_pool.h"
+#include "runtime/distinct_bodies.h"
+#include "symbolic/index_program.h"
+
+namespace anneal {
+namespace {
+
+// What programs share while they run: one at a time has the threads.
+struct Workers {
+  std::mutex mutex;
+  ThreadPool& pool = thread_pool();
+  WorkerScratch scratch;
+};
+
+Workers& workers() {
+  static auto& workers = *new Workers;  // lives as long as the process
+  return workers;
+}
+
+class CpuMemory : public DeviceMemory {
+ public:
+  explicit CpuMemory(HugeMemory memory, int64_t bytes)
+      : DeviceMemory(memory.data(), bytes), memory_(std::move(memory)) {}
+
+ private:
+  HugeMemory memory_;
+};
+
+std::byte* address(Place place) { return static_cast<std::byte*>(place.memory) + place.offset; }
+
+class CpuExecutable : public Executable {
+ public:
+  CpuExecutable(const Schedule& schedule, std::span<const NodeRef> variables,
+                const Capabilities& capabilities) {
+    const DistinctBodies distinct = distinct_bodies(schedule);
+    GraphScope scope(*schedule.graph);
+    std::vector<Program> programs;
+    std::vector<NodeRef> cells;
+    for (const KernelBody* body : distinct.bodies) {
+      LoweredBody lowered = lower(*body, {.capabilities = capabilities, .disabled = {}});
+      programs.push_back(std::move(lowered.program));
+      cells.push_back(lowered.cells);
+    }
+    std::vector<const Program*> pointers;
+    for (const Program& program : programs) pointers.push_back(&program);
+    const std::vector<KernelFunction> functions = kernel_cache().compile_all(pointers);
+    cells_ = IndexProgram(cells, variables);
+
+    size_t next = 0;
+    for (const Kernel& kernel : schedule.kernels)
+      for (const KernelPhase& phase : kernel.phases) {
+        phases_.push_back(parts_.size());
+        for (const KernelPart& part : phase) {
+          const auto body = static_cast<size_t>(distinct.of_part[next++]);
+          parts_.push_back({functions[body], body, arguments_.size(), sizes_.size()});
+          arguments_.insert(arguments_.end(), part.arguments.begin(), part.arguments.end());
+          for (NodeRef variable : part.body.variables)
+            sizes_.push_back(number_of(variable, variables));
+          local_bytes_ = std::max(local_bytes_, local_bytes(programs[body]));
+        }
+      }
+    phases_.push_back(parts_.size());
+    if (cells_.is_static()) static_cells_ = cells_.evaluate({});
+  }
+
+  void run(const RunArguments& arguments, int begin, int end) const override {
+    const std::vector<int64_t> own_cells =
+        cells_.is_static() ? std::vector<int64_t>() : cells_.evaluate(arguments.sizes);
+    const std::vector<int64_t>& cells = cells_.is_static() ? static_cells_ : own_cells;
+    std::vector<void*> buffers;
+    std::vector<int64_t> sizes;
+    buffers.reserve(arguments_.size());
+    for (int number : arguments_)
+      buffers.push_back(address(arguments.buffers[static_cast<size_t>(number)]));
+    for (int number : sizes_) sizes.push_back(arguments.sizes[static_cast<size_t>(number)]);
+
+    Workers& all = workers();
+    std::lock_guard lock(all.mutex);
+    all.scratch.reserve(all.pool.threads(), std::max(local_bytes_, kLocalAlignment));
+    for (int phase = begin; phase < end; ++phase) run_phase(phase, cells, buffers, sizes, all);
+  }
+
+ private:
+  struct Part {
+    KernelFunction function;
+    size_t body;              // among the cells
+    size_t arguments, sizes;  // where its own begin
+  };
+
+  static int number_of(NodeRef variable, std::span<const NodeRef> variables) {
+    for (size_t i = 0; i < variables.size(); ++i)
+      if (same_variable(variable, variables[i])) return static_cast<int>(i);
+    throw InternalError(
+        fmt::format("a kernel reads {}, which has no value", variable->arg.symbol->text()));
+  }
+
+  // The cells of all parts are one row of cells, so that small parts run beside large ones.
+  void run_phase(int phase, const std::vector<int64_t>& cells, const std::vector<void*>& buffers,
+                 const std::vector<int64_t>& sizes, Workers& all) const {
+    const size_t first = phases_[static_cast<size_t>(phase)];
+    const size_t last = phases_[static_cast<size_t>(phase) + 1];
+    int64_t total = 0;
+    for (size_t i = first; i < last; ++i) total += cells[parts_[i].body];
+    auto call = [&](const Part& part, int64_t begin, int64_t end, int worker) {
+      part.function(buffers.data() + part.arguments, sizes.data() + part.sizes, begin, end,
+                    all.scratch.of(worker));
+    };
+    auto stretch = [&](int64_t begin, int64_t end, int worker) {
+      int64_t start = 0;
+      for (size_t i = first; i < last && start < end; ++i) {
+        const int64_t count = cells[parts_[i].body];
+        const int64_t from = std::max(begin, start), to = std::min(end, start + count);
+        if (from < to) call(parts_[i], from - start, to - start, worker);
+        start += count;
+      }
+    };
+    if (total == 1) return stretch(0, 1, 0);
+    all.pool.run(total, stretch);
+  }
+
+  std::vector<Part> parts_;
+  std::vector<size_t> phases_;  // where the parts of each begin
+  std::vector<int> arguments_, sizes_;
+  IndexProgram cells_;  // by body
+  std::vector<int64_t> static_cells_;
+  int64_t local_bytes_ = 0;
+};
+
+class CpuDevice : public Device {
+ public:
+  std::string_view name() const override { return "cpu"; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  std::unique_ptr<Executable> compile(const Schedule& schedule,
+                                      std::span<const NodeRef> variables) override {
+    return std::make_unique<CpuExecutable>(schedule, variables, capabilities_);
+  }
+
+  std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override {
+    return std::make_unique<CpuMemory>(HugeMemory(static_cast<size_t>(bytes)), bytes);
+  }
+  int64_t available_bytes() const override {
+    const int64_t free = available_memory_bytes();
+    const auto kept = static_cast<int64_t>(kept_memory_bytes());
+    return free > INT64_MAX - kept ? free : free + kept;
+  }
+
+  bool shares_host_memory() const override { return true; }
+  void copy_in(std::span<const std::byte> from, Place to) override {
+    if (!from.empty()) std::memcpy(address(to), from.data(), from.size());
+  }
+  void copy_out(Place from, std::span<std::byte> to) override {
+    if (!to.empty()) std::memcpy(to.data(), address(from), to.size());
+  }
+
+ private:
+  Capabilities capabilities_ = cpu_capabilities();
+};
+
+}  // namespace
+
+Capabilities cpu_capabilities() {
+  Capabilities capabilities;
+  capabilities.vector_bytes = host_target().vector_bytes;
+  capabilities.vector_registers = capabilities.vector_bytes >= 64 ? 32 : 16;
+  for (const CacheLevel& cache : describe_machine().caches) {
+    if (cache.kind == "instruction" || cache.bytes <= 0) continue;
+    if (cache.level == 1)
+      capabilities.nearest_memory_bytes = std::clamp<int64_t>(cache.bytes, 16 << 10, 256 << 10);
+    if (cache.level == 2)  // half of it, for what else passes through
+      capabilities.fast_memory_bytes = std::clamp<int64_t>(cache.bytes / 2, 128 << 10, 4 << 20);
+  }
+  return capabilities;
+}
+
+std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(); }
+
+void set_threads(int count, std::source_location where) {
+  CallScope call("set_threads", where);
+  if (count < 1) fail(fmt::format("{} threads cannot compute anything", count), "use 1 or more");
+  std::lock_guard lock(workers().mutex);
+  workers().pool.set_threads(count);
+}
+
+int threads() { return workers().pool.threads(); }
+
+}  // namespace anneal

@@ -1,0 +1,16 @@
+// The CPU as a device: kernel bodies are lowered, compiled by LLVM and run on the thread pool. Its
+// memory is the host's.
+#pragma once
+
+#include <memory>
+
+#include "runtime/device.h"
+
+namespace anneal {
+
+std::unique_ptr<Device> make_cpu_device();
+
+// What lowering and scheduling may count on here.
+Capabilities cpu_capabilities();
+
+}  // namespace anneal
