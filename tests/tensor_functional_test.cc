@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include <anneal/anneal.h>
+#include <anneal/device.h>
 
 #include "ir/node.h"
 

@@ -131,6 +131,15 @@ std::vector<ValueId> CodeBuilder::transpose(std::vector<ValueId> rows) {
   return rows;
 }
 
+ValueId CodeBuilder::sub(ValueId a, ValueId b) {
+  if (a == b) return index(0);
+  const Instruction first = at(a);
+  const bool is_sum = first.code == Code::Compute && first.op == Op::Add && lanes(a) == 1;
+  if (is_sum && first.operands[0] == b) return first.operands[1];
+  if (is_sum && first.operands[1] == b) return first.operands[0];
+  return add(a, mul(b, index(-1)));
+}
+
 ValueId CodeBuilder::both(ValueId a, ValueId b) {
   if (a == kNoValue || b == kNoValue) return a == kNoValue ? b : a;
   return compute(Op::And, DType::Bool, {a, b});

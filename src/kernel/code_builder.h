@@ -41,7 +41,7 @@ class CodeBuilder {
   // Index arithmetic on scalars or lanes.
   ValueId add(ValueId a, ValueId b) { return compute(Op::Add, DType::Index, {a, b}); }
   ValueId mul(ValueId a, ValueId b) { return compute(Op::Mul, DType::Index, {a, b}); }
-  ValueId sub(ValueId a, ValueId b) { return add(a, mul(b, index(-1))); }
+  ValueId sub(ValueId a, ValueId b);
   ValueId min(ValueId a, ValueId b) { return compute(Op::Min, DType::Index, {a, b}); }
   // Both conditions; none means true.
   ValueId both(ValueId a, ValueId b);
