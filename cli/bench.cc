@@ -21,9 +21,8 @@ struct BenchTable {
 };
 
 constexpr BenchTable kBenches[] = {
-    {"gemm", bench_gemm},
-    {"conv", bench_conv},
-    {"rows", bench_rows},
+    {"gemm", bench_gemm},           {"conv", bench_conv},       {"rows", bench_rows},
+    {"attention", bench_attention}, {"compile", bench_compile},
 };
 constexpr std::string_view kCompiler = "compiler", kAll = "all";
 
@@ -49,9 +48,10 @@ bool bench(const BenchOptions& options) {
   if (options.name == kCompiler) return bench_compiler(options.json);
 
   BenchReport report(options.json);
+  bool first = true;
   for (const int threads : options.threads.empty() ? default_threads() : options.threads) {
     Peers peers(threads);
-    const BenchContext context{options, report, peers, threads};
+    const BenchContext context{options, report, peers, threads, std::exchange(first, false)};
     for (const BenchTable& row : kBenches)
       if (options.name == row.name || options.name == kAll) row.run(context);
   }

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "codegen/llvm/compile.h"
+
 namespace anneal::cli {
 namespace {
 
@@ -41,6 +43,12 @@ bool BenchContext::begin(std::string_view bench, std::string_view name) const {
   report.measuring(
       fmt::format("{} {}, {} {}", bench, name, threads, threads == 1 ? "thread" : "threads"));
   return true;
+}
+
+Capabilities BenchContext::capabilities() const {
+  Capabilities capabilities;
+  capabilities.vector_bytes = host_target().vector_bytes;
+  return capabilities;
 }
 
 BenchRow BenchContext::row(std::string_view bench, std::string_view name,

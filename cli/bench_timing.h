@@ -11,6 +11,7 @@
 #include "bench.h"
 #include "bench_peers.h"
 #include "bench_report.h"
+#include "schedule/capabilities.h"
 
 namespace anneal::cli {
 
@@ -20,6 +21,10 @@ struct BenchContext {
   BenchReport& report;
   Peers& peers;
   int threads;
+  bool first;  // of the numbers of threads: for what is the same with any
+
+  // Of the device.
+  Capabilities capabilities() const;
 
   // Whether the case was asked for; says that it comes next.
   bool begin(std::string_view bench, std::string_view name) const;

@@ -113,6 +113,11 @@ struct CommandLine {
         kernels_command.add_flag("--forward", kernels_options.forward, "only what the loss needs");
     kernels_command.add_flag("--step", step, "loss, gradients and updates (what it does anyway)")
         ->excludes(only_forward);
+    kernels_command.add_option(
+        "--source", kernels_options.source,
+        fmt::format("the kernels themselves, as {}", fmt::join(source_forms(), ", ")));
+    kernels_command.add_option("--kernel", kernels_options.kernel, "only this one")
+        ->check(CLI::NonNegativeNumber);
     kernels_command.add_flag("--json", kernels_options.json, "as JSON");
 
     CLI::App& bench_command = add("bench");

@@ -1,13 +1,20 @@
 // The tables of what can be left out, and the ways to run a program.
 #include "graph_runs.h"
 
+#include <algorithm>
 #include <functional>
+#include <map>
+#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "body_interpreter.h"
-#include "schedule_runner.h"
+#include "kernel/lower.h"
+#include "kernel/math_rules.h"
+#include "program_interpreter.h"
+#include "runtime/cpu/kernel_cache.h"
+#include "schedule/memory_plan.h"
 #include "transform/simplify.h"
 
 namespace anneal {
@@ -57,6 +64,170 @@ std::string problem_of_bodies(const Schedule& schedule) {
   return "";
 }
 
+std::vector<int64_t> sizes_of(const KernelPart& part,
+                              const std::function<int64_t(NodeRef)>& variable) {
+  std::vector<int64_t> sizes;
+  for (NodeRef node : part.body.variables) sizes.push_back(variable(node));
+  return sizes;
+}
+
+// Every part of a schedule as a program.
+class LoweredSchedule {
+ public:
+  LoweredSchedule(const Schedule& schedule, const Toggle& toggle) {
+    GraphScope scope(*schedule.graph);
+    for (const Kernel& kernel : schedule.kernels)
+      for (const KernelPhase& phase : kernel.phases)
+        for (const KernelPart& part : phase) {
+          KernelBody plain = part.body;
+          plain.stores = lower_math(plain.stores);
+          LoweredBody body = lower(plain, {.capabilities = {}, .disabled = toggle.names});
+          body.program.name = fmt::format("kernel{}", bodies_.size());
+          bodies_.emplace(&part, std::move(body));
+        }
+  }
+
+  const LoweredBody& operator[](const KernelPart& part) const { return bodies_.at(&part); }
+
+  std::string problem() const {
+    for (const auto& [part, body] : bodies_)
+      if (const std::string text = verify(body.program); !text.empty())
+        return fmt::format("{}\n{}{}", text, to_text(part->body), to_text(body.program));
+    return "";
+  }
+
+  std::map<const KernelPart*, KernelFunction> compile(KernelCache& cache) const {
+    std::vector<const Program*> programs;
+    for (const auto& [part, body] : bodies_) programs.push_back(&body.program);
+    const std::vector<KernelFunction> compiled = cache.compile_all(programs);
+    std::map<const KernelPart*, KernelFunction> functions;
+    size_t next = 0;
+    for (const auto& [part, body] : bodies_) functions[part] = compiled[next++];
+    return functions;
+  }
+
+ private:
+  std::map<const KernelPart*, LoweredBody> bodies_;
+};
+
+constexpr size_t kGuardBytes = 64;
+constexpr std::byte kGuard{0xa5};
+
+// Bytes between two guards that nothing may touch.
+class GuardedBytes {
+ public:
+  explicit GuardedBytes(size_t count) : count_(count), bytes_(count + 3 * kGuardBytes, kGuard) {
+    const auto address = reinterpret_cast<uintptr_t>(bytes_.data());
+    begin_ = kGuardBytes + (kGuardBytes - address % kGuardBytes) % kGuardBytes;
+  }
+
+  std::byte* data() { return bytes_.data() + begin_; }
+  std::span<std::byte> span() { return {data(), count_}; }
+  void poison() { std::ranges::fill(span(), kGuard); }
+
+  void check(std::string_view what) const {
+    for (size_t i = 0; i < bytes_.size(); ++i)
+      if ((i < begin_ || i >= begin_ + count_) && bytes_[i] != kGuard)
+        throw InternalError(fmt::format("byte {} of {} of {} bytes is written",
+                                        static_cast<int64_t>(i) - static_cast<int64_t>(begin_),
+                                        what, count_));
+  }
+
+ private:
+  size_t count_, begin_ = 0;
+  std::vector<std::byte> bytes_;
+};
+
+// Runs the code of a schedule as a device would: temporaries where the memory plan says, poisoned
+// before their first and after their last phase.
+class CodeRun {
+ public:
+  CodeRun(std::span<const NodeRef> roots, const Schedule& schedule, GraphContents& contents)
+      : schedule_(schedule),
+        variable_(variables_by_name(roots, contents)),
+        values_(initial_memory(roots, schedule, contents)),
+        plan_(plan_memory(schedule, variable_)),
+        lifetimes_(lifetimes(schedule)),
+        arena_(static_cast<size_t>(plan_.arena_bytes)) {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const Storage storage = to_storage(values_[i]);
+      if (static_cast<int64_t>(storage.bytes.size()) != plan_.bytes[i])
+        throw InternalError(fmt::format("buffer {} is planned with {} bytes and has {}", i,
+                                        plan_.bytes[i], storage.bytes.size()));
+      if (is_planned(i)) {
+        own_.emplace_back(nullptr);
+        if (plan_.offsets[i] < 0 || plan_.offsets[i] + plan_.bytes[i] > plan_.arena_bytes)
+          throw InternalError(fmt::format("buffer {} is planned outside the arena", i));
+        continue;
+      }
+      own_.push_back(std::make_unique<GuardedBytes>(storage.bytes.size()));
+      std::ranges::copy(storage.bytes, own_.back()->data());
+    }
+  }
+
+  void run(const LoweredSchedule& lowered,
+           const std::map<const KernelPart*, KernelFunction>& functions) {
+    int number = 0;
+    for (const Kernel& kernel : schedule_.kernels)
+      for (const KernelPhase& phase : kernel.phases) {
+        poison_where([&](const Lifetime& life) { return life.first == number; });
+        for (size_t i = phase.size(); i-- > 0;)
+          run_part(phase[i], lowered[phase[i]], functions.at(&phase[i]));
+        poison_where([&](const Lifetime& life) { return life.last == number; });
+        ++number;
+      }
+  }
+
+  // What buffers hold now; of temporaries nothing.
+  std::vector<Value> memory() {
+    arena_.check("the arena");
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (!own_[i]) {
+        values_[i].payload.clear();
+        continue;
+      }
+      own_[i]->check(fmt::format("buffer {}", i));
+      values_[i] = to_value({values_[i].dtype, values_[i].shape, Bytes(own_[i]->span())});
+    }
+    return values_;
+  }
+
+ private:
+  bool is_planned(size_t i) const { return schedule_.buffers[i].is_temporary(); }
+  std::byte* address(size_t i) {
+    return own_[i] ? own_[i]->data() : arena_.data() + plan_.offsets[i];
+  }
+
+  template <typename Condition>
+  void poison_where(Condition condition) {
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (is_planned(i) && condition(lifetimes_[i]))
+        std::fill_n(address(i), plan_.bytes[i], kGuard);
+  }
+
+  void run_part(const KernelPart& part, const LoweredBody& body, KernelFunction function) {
+    std::vector<void*> addresses;
+    for (int argument : part.arguments) addresses.push_back(address(static_cast<size_t>(argument)));
+    const std::vector<int64_t> sizes = sizes_of(part, variable_);
+    GuardedBytes local(static_cast<size_t>(local_bytes(body.program)));
+    // In two pieces, the second first: no cell depends on another.
+    const int64_t cells = interpret_index(body.cells, variable_), half = cells / 2;
+    function(addresses.data(), sizes.data(), half, cells, local.data());
+    local.check("local memory");
+    local.poison();
+    function(addresses.data(), sizes.data(), 0, half, local.data());
+    local.check("local memory");
+  }
+
+  const Schedule& schedule_;
+  std::function<int64_t(NodeRef)> variable_;
+  std::vector<Value> values_;
+  MemoryPlan plan_;
+  std::vector<Lifetime> lifetimes_;
+  GuardedBytes arena_;
+  std::vector<std::unique_ptr<GuardedBytes>> own_;  // null for temporaries
+};
+
 }  // namespace
 
 std::string Toggle::text() const {
@@ -89,16 +260,54 @@ GraphRuns::GraphRuns(std::span<const NodeRef> roots) : roots_(roots.begin(), roo
   });
 }
 
+std::string GraphRuns::check(const Schedule& schedule, const PartRunner& run_part) const {
+  for (Case& each : cases_) {
+    const std::string text =
+        run_and_compare(roots_, schedule, each.contents, each.expected, run_part);
+    if (!text.empty()) return text + bindings_text(each.binding);
+  }
+  return "";
+}
+
 std::string GraphRuns::check_bodies(const Toggle& toggle) const {
   if (!failure_.empty()) return failure_;
   return guarded([&]() -> std::string {
-    const Schedule schedule = schedule_program(simplified_, options_of(toggle));
+    ScheduleOptions options = options_of(toggle);
+    const Schedule schedule = schedule_program(simplified_, options);
     if (std::string problem = problem_of_bodies(schedule); !problem.empty()) return problem;
+    return check(schedule, [](const KernelPart& part, std::span<Value* const> values,
+                              const auto& variable) { run_body(part.body, values, variable); });
+  });
+}
+
+std::string GraphRuns::check_programs(const Toggle& toggle, const Toggle& lower) const {
+  if (!failure_.empty()) return failure_;
+  return guarded([&]() -> std::string {
+    const Schedule schedule = schedule_program(simplified_, options_of(toggle));
+    const LoweredSchedule lowered(schedule, lower);
+    if (std::string problem = lowered.problem(); !problem.empty()) return problem;
+    return check(schedule,
+                 [&](const KernelPart& part, std::span<Value* const> values, const auto& variable) {
+                   const LoweredBody& body = lowered[part];
+                   run_program(body.program, values, sizes_of(part, variable),
+                               interpret_index(body.cells, variable), true);
+                 });
+  });
+}
+
+std::string GraphRuns::check_code(const Toggle& toggle, const Toggle& lower) const {
+  if (!failure_.empty()) return failure_;
+  return guarded([&]() -> std::string {
+    const Schedule schedule = schedule_program(simplified_, options_of(toggle));
+    const LoweredSchedule lowered(schedule, lower);
+    if (std::string problem = lowered.problem(); !problem.empty()) return problem;
+    KernelCache cache({.threads = 1});
+    const std::map<const KernelPart*, KernelFunction> functions = lowered.compile(cache);
     for (Case& each : cases_) {
+      CodeRun run(roots_, schedule, each.contents);
+      run.run(lowered, functions);
       const std::string text =
-          run_and_compare(roots_, schedule, each.contents, each.expected,
-                          [](const KernelPart& part, std::span<Value* const> values,
-                             const auto& variable) { run_body(part.body, values, variable); });
+          compare_memory(roots_, schedule, each.contents, each.expected, run.memory());
       if (!text.empty()) return text + bindings_text(each.binding);
     }
     return "";

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph_check.h"
-#include "ir/graph.h"
+#include "schedule_runner.h"
 
 namespace anneal {
 
@@ -30,8 +30,14 @@ class GraphRuns {
 
   // Its kernels by what their bodies mean.
   std::string check_bodies(const Toggle& schedule) const;
+  // By what their programs mean, one instruction at a time.
+  std::string check_programs(const Toggle& schedule, const Toggle& lower) const;
+  // By the machine code of their programs, between guards that nothing may touch.
+  std::string check_code(const Toggle& schedule, const Toggle& lower) const;
 
  private:
+  std::string check(const Schedule& schedule, const PartRunner& run_part) const;
+
   struct Case {
     SizeBinding binding;
     GraphContents contents;

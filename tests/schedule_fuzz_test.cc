@@ -4,6 +4,7 @@
 //
 //   ANNEAL_FUZZ_GRAPHS=100000 ANNEAL_FUZZ_SEED=7 build/anneal_tests -tc="schedule fuzz:*"
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,28 +29,73 @@ uint64_t number_from(const char* variable, uint64_t otherwise) {
 uint64_t graphs(uint64_t otherwise) { return number_from("ANNEAL_FUZZ_GRAPHS", otherwise); }
 uint64_t first_seed() { return number_from("ANNEAL_FUZZ_SEED", 0); }
 
-}  // namespace
+// A way to run a program, for the k-th of many: empty when all is well.
+using Check = std::function<std::string(const GraphRuns& runs)>;
 
-TEST_CASE("schedule fuzz: bodies of kernels compute the program, with every pass left out") {
+// Runs random programs in some ways each and makes the first few that fail small.
+void fuzz(uint64_t count, const RandomGraphOptions& options,
+          const std::function<std::vector<Check>(uint64_t seed)>& checks) {
   int failures = 0;
-  const std::vector<Toggle>& toggles = schedule_toggles();
-  for (uint64_t k = 0; k < graphs(2000) && failures < 5; ++k) {
+  for (uint64_t k = 0; k < graphs(count) && failures < 5; ++k) {
     const uint64_t seed = first_seed() + k;
     Graph graph;
     GraphScope scope(graph);
-    const std::vector<NodeRef> roots = random_graph(seed, {.max_elements = 500});
+    const std::vector<NodeRef> roots = random_graph(seed, options);
     const GraphRuns runs(roots);
-    for (size_t number = 0; number < toggles.size(); ++number) {
-      if (number > 1 && seed % toggles.size() != number) continue;
-      auto failure = [&](std::span<const NodeRef> program) {
-        return GraphRuns(program).check_bodies(toggles[number]);
-      };
-      if (runs.check_bodies(toggles[number]).empty()) continue;
+    for (const Check& check : checks(seed)) {
+      const std::string failure = check(runs);
+      if (failure.empty()) continue;
       ++failures;
-      const ShrunkGraph small = shrink_graph(roots, failure);
-      FAIL_CHECK("seed " << seed << " " << toggles[number].text() << ": " << small.failure << "\n"
+      const ShrunkGraph small = shrink_graph(
+          roots, [&](std::span<const NodeRef> program) { return check(GraphRuns(program)); });
+      FAIL_CHECK("seed " << seed << ": " << failure << "\nsmall: " << small.failure << "\n"
                          << print(small.roots));
       break;
     }
   }
+}
+
+// What a check says, and what was left out.
+std::string with(const std::string& failure, const std::string& toggles) {
+  return failure.empty() ? "" : fmt::format("{}: {}", toggles, failure);
+}
+
+}  // namespace
+
+TEST_CASE("schedule fuzz: bodies of kernels compute the program, with every pass left out") {
+  const std::vector<Toggle>& toggles = schedule_toggles();
+  fuzz(2000, {.max_elements = 500}, [&](uint64_t seed) {
+    std::vector<Check> checks;
+    for (const Toggle& toggle : {toggles[0], toggles[1], toggles[seed % toggles.size()]})
+      checks.push_back([toggle](const GraphRuns& runs) {
+        return with(runs.check_bodies(toggle), toggle.text());
+      });
+    return checks;
+  });
+}
+
+TEST_CASE("schedule fuzz: lowered programs compute the program, with everything left out") {
+  const std::vector<Toggle>&schedules = schedule_toggles(), &lowers = lower_toggles();
+  fuzz(600, {.max_elements = 500}, [&](uint64_t seed) {
+    std::vector<Check> checks;
+    const Toggle& schedule = schedules[seed % schedules.size()];
+    for (const Toggle& lower : {lowers[0], lowers[seed / schedules.size() % lowers.size()]})
+      checks.push_back([schedule, lower](const GraphRuns& runs) {
+        return with(runs.check_programs(schedule, lower), schedule.text() + "; " + lower.text());
+      });
+    return checks;
+  });
+}
+
+TEST_CASE("schedule fuzz: machine code computes the program, with everything left out") {
+  const std::vector<Toggle>&schedules = schedule_toggles(), &lowers = lower_toggles();
+  fuzz(600, {}, [&](uint64_t seed) {
+    std::vector<Check> checks;
+    const Toggle& schedule = schedules[seed % schedules.size()];
+    const Toggle& lower = lowers[seed / 2 % lowers.size()];
+    checks.push_back([schedule, lower](const GraphRuns& runs) {
+      return with(runs.check_code(schedule, lower), schedule.text() + "; " + lower.text());
+    });
+    return checks;
+  });
 }

@@ -23,4 +23,18 @@ std::string run_and_compare(std::span<const NodeRef> roots, const Schedule& sche
                             GraphContents& contents, const Expectation& expected,
                             const PartRunner& run_part);
 
+// The comparison alone: `memory` is what every buffer of the schedule holds in the end; temporaries
+// may be empty.
+std::string compare_memory(std::span<const NodeRef> roots, const Schedule& schedule,
+                           GraphContents& contents, const Expectation& expected,
+                           std::span<const Value> memory);
+
+// What every buffer of the schedule holds at first: the contents, or poison.
+std::vector<Value> initial_memory(std::span<const NodeRef> roots, const Schedule& schedule,
+                                  GraphContents& contents);
+
+// Numbers of the Variables, for nodes of any graph.
+std::function<int64_t(NodeRef)> variables_by_name(std::span<const NodeRef> roots,
+                                                  const GraphContents& contents);
+
 }  // namespace anneal

@@ -422,17 +422,64 @@ ValueId Emitter::tile_place(NodeRef position, Coordinate at) {
   return code_.add(first, code_.index(int64_t{copy_of(rows, at)} * rows.tile.lanes));
 }
 
+bool Emitter::load_turned(NodeRef node, Coordinate at) {
+  const AxisSet& free = analysis_.free(node);
+  const AxisForm& form = analysis_.form(node->source(1));
+  if (form.overflow || tiles_.contains(node->source(0))) return false;
+  size_t lane_axis = analysis_.axis_count(), copy_axis = lane_axis;
+  for (size_t axis : (free & bound_).list()) {
+    const Binding& binding = bindings_[axis];
+    if (binding.tile.lanes > 1)
+      lane_axis = axis;
+    else if (binding.slot >= 0 && is_constant(form.slope(axis)) && form.slope(axis).constant == 1)
+      copy_axis = axis;
+    else if (binding.remaining != kNoValue)
+      return false;
+  }
+  if (lane_axis == analysis_.axis_count() || copy_axis == analysis_.axis_count()) return false;
+  const Binding &lanes = bindings_[lane_axis], &copies = bindings_[copy_axis];
+  const LinearForm slope = form.slope(lane_axis);
+  const bool fits = copies.tile.copies == lanes.tile.lanes && copies.remaining == kNoValue &&
+                    std::has_single_bit(static_cast<unsigned>(lanes.tile.lanes));
+  if (!fits || !is_constant(slope) || slope.constant == 0 || slope.constant == 1) return false;
+  if (lanes_of(form.in_rest) > 1 || form.in_rest.contains(copy_axis)) return false;
+  if (!node->source(2)->is_const()) return false;
+
+  at &= ~slot_mask(copies.slot);
+  ValueId first = place(node->source(1), at, 1).value;
+  std::vector<ValueId> rows;
+  for (int lane = 0; lane < lanes.tile.lanes; ++lane) {
+    CodeBuilder::Access access;
+    access.buffer = analysis_.buffer_number(node->source(0));
+    access.lanes = lanes.tile.lanes;
+    access.place = code_.add(first, code_.index(lane * slope.constant));
+    if (lanes.remaining != kNoValue) {
+      ValueId number = code_.index(int64_t{copy_of(lanes, at)} * lanes.tile.lanes + lane);
+      access.condition = code_.compute(Op::Lt, DType::Bool, {number, lanes.remaining});
+    }
+    rows.push_back(code_.load(access, !analysis_.is_written(node->source(0))));
+  }
+  rows = code_.transpose(std::move(rows));
+  for (int copy = 0; copy < copies.tile.copies; ++copy)
+    remember(node, at | static_cast<Coordinate>(copy) << copies.slot * kSlotBits,
+             rows[static_cast<size_t>(copy)]);
+  return true;
+}
+
 ValueId Emitter::load(NodeRef node, Coordinate at) {
+  if (load_turned(node, at)) return remembered(node, at);
+
   const AxisSet& free = analysis_.free(node);
   CodeBuilder::Access access;
-  if (const uint64_t* tile = tiles_.find(node->source(0))) {
+  const uint64_t* tile = tiles_.find(node->source(0));
+  if (tile && tile_rows_ > 1) {
     access.buffer = *tile;
     access.lanes = lanes_of(free);
     access.condition = code_.both(value(node->source(2), at), kNoValue);
     access.place = tile_place(node->source(1), at);
     return code_.load(access, false);
   }
-  access.buffer = analysis_.buffer_number(node->source(0));
+  access.buffer = tile ? *tile : analysis_.buffer_number(node->source(0));
   access.lanes = lanes_of(free);
   access.condition = code_.both(value(node->source(2), at), mask(free, at));
   access.place = place(node->source(1), at, access.lanes).value;
@@ -442,14 +489,15 @@ ValueId Emitter::load(NodeRef node, Coordinate at) {
 void Emitter::store(NodeRef store, Coordinate at) {
   const AxisSet axes = analysis_.listed_set(store);
   CodeBuilder::Access access;
-  if (const uint64_t* tile = tiles_.find(store->source(0))) {
+  const uint64_t* tile = tiles_.find(store->source(0));
+  if (tile && tile_rows_ > 1) {
     access.buffer = *tile;
     access.lanes = lanes_of(axes);
     access.place = tile_place(store->source(1), at);
     code_.store(access, value(store->source(3), at));
     return;
   }
-  access.buffer = analysis_.buffer_number(store->source(0));
+  access.buffer = tile ? *tile : analysis_.buffer_number(store->source(0));
   access.lanes = lanes_of(axes);
   access.condition = code_.both(value(store->source(2), at), mask(axes, at));
   access.place = place(store->source(1), at, access.lanes).value;

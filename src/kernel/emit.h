@@ -98,7 +98,7 @@ class Emitter {
 
   ValueId value(NodeRef node, Coordinate at);
 
-  // Memory for the tiles of a body, for as many rows as a cell works on at once.
+  // Memory for the tiles of a body, for the rows that are lanes; of none, rows come one by one.
   void place_tiles(Tile rows);
   // From here on the current loop serves these stores, and not those that come later.
   void serve(std::span<const NodeRef> stores);
@@ -153,6 +153,8 @@ class Emitter {
   ValueId place_in(const Layout& layout, Coordinate at, int lanes);
   // The sum, made from the outside in.
   ValueId sum_of(std::vector<ValueId> terms, int64_t offset);
+  // A load whose lanes are apart while its copies are neighbours: loads of neighbours, transposed.
+  bool load_turned(NodeRef node, Coordinate at);
 
   void reduce(NodeRef node);
   std::vector<NodeRef> reductions_like(NodeRef node, CodeBuilder::Scope* scope);

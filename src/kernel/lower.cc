@@ -7,6 +7,7 @@
 #include "ir/index.h"
 #include "kernel/axes.h"
 #include "kernel/emit.h"
+#include "kernel/keep_rows.h"
 #include "kernel/math_rules.h"
 #include "kernel/product.h"
 #include "kernel/stage_rows.h"
@@ -15,9 +16,30 @@
 namespace anneal {
 namespace {
 
+// Sums of products of narrow floats: each product is exact in f32, and rounding it before it is
+// added would only lose what the sum could keep.
+std::vector<NodeRef> wide_products(std::span<const NodeRef> roots) {
+  NodeMap<NodeRef> images;
+  for (NodeRef node : topological_order(roots)) {
+    std::vector<NodeRef> sources;
+    for (NodeRef source : node->sources()) sources.push_back(images[source]);
+    images[node] = with_sources(node, sources);
+    const bool narrow = node->op == Op::SumOver && is_float(node->dtype) &&
+                        byte_size(node->dtype) < byte_size(DType::F32);
+    if (!narrow || sources[0]->op != Op::Mul) continue;
+    NodeRef a = make_cast(sources[0]->source(0), DType::F32);
+    NodeRef b = make_cast(sources[0]->source(1), DType::F32);
+    sources[0] = make(Op::Mul, {a, b});
+    images[node] = make_cast(make(Op::SumOver, sources), node->dtype);
+  }
+  std::vector<NodeRef> results;
+  for (NodeRef root : roots) results.push_back(images[root]);
+  return results;
+}
+
 // Functions of f32 as arithmetic, narrow floats in f32.
 KernelBody with_math(KernelBody body) {
-  body.stores = lower_math(body.stores);
+  body.stores = lower_math(wide_products(body.stores));
   return body;
 }
 
@@ -98,8 +120,10 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
   if (enabled("split-axes")) prepared = split_axes(prepared);
   if (enabled("merge-axes")) prepared = merge_axes(prepared);
   prepared = share_axes(prepared);
-  const bool tiled = !prepared.tiles.empty();
-  if (tiled && enabled("stage")) prepared = stage_rows(prepared);
+  // Rows are the lanes of values that were too large to be stored; of others, lanes run along them.
+  const bool row_lanes = !prepared.tiles.empty();
+  if (row_lanes && enabled("stage")) prepared = stage_rows(prepared);
+  if (!row_lanes && enabled("stage")) prepared = keep_rows(prepared, options.capabilities);
 
   Analysis analysis(prepared);
   Planner planner(analysis, options.capabilities, options.disabled);
@@ -113,8 +137,8 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
     result.cells = cell.count();
     emit_product(emitter, analysis, *product, cell.ranges());
   } else {
-    const CellPlan plan = tiled ? planner.plan_tiles() : planner.plan_cell();
-    if (tiled) emitter.place_tiles(plan.grid.back().tile);
+    const CellPlan plan = row_lanes ? planner.plan_tiles() : planner.plan_cell();
+    if (!prepared.tiles.empty()) emitter.place_tiles(row_lanes ? plan.grid.back().tile : Tile());
     Cell cell(analysis, emitter, plan.grid);
     result.cells = cell.count();
     emit_cell(emitter, analysis, plan, cell.ranges());

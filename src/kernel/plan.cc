@@ -133,7 +133,9 @@ double Planner::cost(const Region& region, size_t vector_axis) {
   for (NodeRef node : region.nodes) {
     const bool scattered = vector_axis != kNoAxis && is_access(node) &&
                            stride_of(analysis_, node, vector_axis) == Stride::Other;
-    each += scattered ? kScatteredLane * lanes_ : 1;
+    // Loads can be turned in blocks, see turn_blocks(); stores cannot.
+    const double lane = node->op == Op::Load ? kScatteredLane : 2 * kScatteredLane;
+    each += scattered ? lane * lanes_ : 1;
   }
   return iterations(analysis_, region.domain) / speed(vector_axis) * each;
 }
@@ -187,6 +189,26 @@ int Planner::copies_of_stream(const Region& region, size_t axis) const {
   return static_cast<int>(std::clamp<int64_t>(vectors, 1, wanted));
 }
 
+// Lanes that are scattered over lines of memory leave the neighbours on those lines to other
+// elements: blocks use whole lines, as a transpose needs it.
+void Planner::turn_blocks(size_t vector_axis, CellPlan& plan) {
+  if (!enabled("tile") || !enabled("unroll")) return;
+  for (const Region& region : regions_)
+    for (NodeRef node : region.nodes) {
+      if (node->op != Op::Load || stride_of(analysis_, node, vector_axis) != Stride::Other)
+        continue;
+      for (GridAxis& each : plan.grid) {
+        if (each.axis == vector_axis || stride_of(analysis_, node, each.axis) != Stride::Unit)
+          continue;
+        const int64_t size = analysis_.expected_size(each.axis);
+        each.tile.copies = static_cast<int>(std::min<int64_t>(size, lanes_));
+        for (GridAxis& other : plan.grid)
+          if (other.axis == vector_axis) other.tile.copies = 1;
+        return;
+      }
+    }
+}
+
 // Tiles of the grid's axes: what a reduction loads is used for several elements at once, and enough
 // sums run at the same time to hide how long each addition takes.
 void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
@@ -206,8 +228,10 @@ void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
   const bool vector = vector_axis != kNoAxis;
   if (vector) on_grid(vector_axis)->tile.lanes = lanes_;
   if (!heaviest || (vector && !heaviest->domain.contains(vector_axis))) {
-    if (vector && heaviest == nullptr)
+    if (vector && heaviest == nullptr) {
       on_grid(vector_axis)->tile.copies = copies_of_stream(regions_.back(), vector_axis);
+      turn_blocks(vector_axis, plan);
+    }
     if (!heaviest) return;
   }
   if (!enabled("unroll")) return;
@@ -298,13 +322,14 @@ CellPlan Planner::plan_cell() {
   CellPlan plan;
   if (groups_.empty()) return plan;
   const AxisSet common = common_axes();
-  const size_t vector_axis = choose_vector_axis(common);
-  NodeRef first = groups_.back()[0];
+  // A tile holds one row, so rows come one by one.
   const bool tiles = !analysis_.body().tiles.empty();
+  const size_t vector_axis = tiles ? kNoAxis : choose_vector_axis(common);
+  NodeRef first = groups_.back()[0];
   const std::vector<size_t> order =
       tiles ? common.list() : by_stride(common.list(), first, vector_axis);
   for (size_t axis : order) plan.grid.push_back({axis, 1, {}});
-  choose_register_tile(vector_axis, plan);
+  if (!tiles) choose_register_tile(vector_axis, plan);
   choose_blocks(vector_axis, plan);
   for (const std::vector<NodeRef>& group : groups_) {
     const Region& region = *std::find_if(regions_.begin(), regions_.end(),

@@ -101,6 +101,7 @@ class Planner {
   size_t choose_vector_axis(const AxisSet& common);
 
   bool is_reused_along(const Region& region, size_t axis);
+  void turn_blocks(size_t vector_axis, CellPlan& plan);
   void choose_register_tile(size_t vector_axis, CellPlan& plan);
   int copies_of_stream(const Region& region, size_t axis) const;
   std::vector<size_t> by_stride(const std::vector<size_t>& axes, NodeRef access, size_t last);

@@ -151,8 +151,9 @@ class ProductEmitter {
     const AxisSet& free = analysis_.free(operand.node);
     std::vector<Emitter::Loop> loops;
     std::vector<size_t> axes = staged_axes(operand.node);
-    std::stable_partition(axes.begin(), axes.end(),
-                          [&](size_t axis) { return axis != operand.inner; });
+    // Innermost what is contiguous in memory.
+    const size_t last = operand.turned < analysis_.axis_count() ? operand.turned : operand.inner;
+    std::stable_partition(axes.begin(), axes.end(), [&](size_t axis) { return axis != last; });
     for (size_t axis : axes) {
       if (!free.contains(axis)) continue;
       Emitter::Range range = ranges_.contains(axis) ? ranges_[axis] : emitter_.whole(axis);
@@ -162,6 +163,8 @@ class ProductEmitter {
         tile.lanes = lanes_;
         if (is_blocked(axis))
           tile = {lanes_, std::max(1, grid_axis(axis).tile.elements() / lanes_)};
+      } else if (axis == operand.turned) {
+        tile.copies = lanes_;  // a block that is transposed on the way
       }
       loops.push_back({axis, range, tile});
     }

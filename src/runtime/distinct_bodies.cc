@@ -18,6 +18,10 @@ DistinctBodies distinct_bodies(const Schedule& schedule) {
         nodes.push_back(nullptr);
         nodes.insert(nodes.end(), part.body.variables.begin(), part.body.variables.end());
         nodes.push_back(nullptr);
+        nodes.insert(nodes.end(), part.body.tile_axes.begin(), part.body.tile_axes.end());
+        nodes.push_back(nullptr);
+        nodes.insert(nodes.end(), part.body.tiles.begin(), part.body.tiles.end());
+        nodes.push_back(nullptr);
         for (const Axis& axis : part.body.axes)
           nodes.insert(nodes.end(), {axis.variable, axis.size});
         const int next = static_cast<int>(result.bodies.size());

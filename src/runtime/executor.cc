@@ -178,8 +178,10 @@ class Executor::Run {
         places_.push_back(place_of(*slots_[static_cast<size_t>(slot)], true));
       else if (outputs[i])
         places_.push_back(place_of(*outputs[i], false));
+      else if (schedule.buffers[i].is_temporary() && arena_)
+        places_.push_back({arena_->handle(), sized_->memory.offsets[i]});
       else
-        places_.push_back({arena_ ? arena_->handle() : nullptr, sized_->memory.offsets[i]});
+        places_.push_back({});  // in fast memory, or empty
     }
   }
 

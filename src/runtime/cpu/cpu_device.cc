@@ -177,6 +177,7 @@ class CpuDevice : public Device {
 Capabilities cpu_capabilities() {
   Capabilities capabilities;
   capabilities.vector_bytes = host_target().vector_bytes;
+  capabilities.tiles = true;
   capabilities.vector_registers = capabilities.vector_bytes >= 64 ? 32 : 16;
   for (const CacheLevel& cache : describe_machine().caches) {
     if (cache.kind == "instruction" || cache.bytes <= 0) continue;
