@@ -423,7 +423,7 @@ ValueId Emitter::tile_place(NodeRef position, Coordinate at) {
 }
 
 bool Emitter::load_turned(NodeRef node, Coordinate at) {
-  const AxisSet& free = analysis_.free(node);
+  const AxisSet free = analysis_.free(node);
   const AxisForm& form = analysis_.form(node->source(1));
   if (form.overflow || tiles_.contains(node->source(0))) return false;
   size_t lane_axis = analysis_.axis_count(), copy_axis = lane_axis;
@@ -469,7 +469,7 @@ bool Emitter::load_turned(NodeRef node, Coordinate at) {
 ValueId Emitter::load(NodeRef node, Coordinate at) {
   if (load_turned(node, at)) return remembered(node, at);
 
-  const AxisSet& free = analysis_.free(node);
+  const AxisSet free = analysis_.free(node);
   CodeBuilder::Access access;
   const uint64_t* tile = tiles_.find(node->source(0));
   if (tile && tile_rows_ > 1) {

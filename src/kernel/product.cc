@@ -104,7 +104,7 @@ class ProductEmitter {
   // The axes a staged operand is kept for: those of blocks outside, reduced ones inside.
   std::vector<size_t> staged_axes(NodeRef node) {
     std::vector<size_t> axes;
-    const AxisSet& free = analysis_.free(node);
+    const AxisSet free = analysis_.free(node);
     for (const GridAxis& axis : blocked_)
       if (free.contains(axis.axis)) axes.push_back(axis.axis);
     axes.insert(axes.end(), own_order_.begin(), own_order_.end());
@@ -148,7 +148,7 @@ class ProductEmitter {
 
   void pack(const StagedOperand& operand) {
     const Emitter::Layout place = placed(layouts_[operand.node]);
-    const AxisSet& free = analysis_.free(operand.node);
+    const AxisSet free = analysis_.free(operand.node);
     std::vector<Emitter::Loop> loops;
     std::vector<size_t> axes = staged_axes(operand.node);
     // Innermost what is contiguous in memory.
