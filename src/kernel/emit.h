@@ -149,12 +149,14 @@ class Emitter {
   };
   Place place(NodeRef position, Coordinate at, int lanes, int64_t scale = 1);
   ValueId tile_place(NodeRef position, Coordinate at);
-  // A load whose lanes are apart while its copies are neighbours: loads of neighbours, transposed.
-  bool load_turned(NodeRef node, Coordinate at);
+  // Whether a store fills whole lines of memory too large for any cache.
+  bool is_streaming(NodeRef store, int lanes);
   CodeBuilder::Access access_to(const Layout& layout, Coordinate at);
   ValueId place_in(const Layout& layout, Coordinate at, int lanes);
   // The sum, made from the outside in.
   ValueId sum_of(std::vector<ValueId> terms, int64_t offset);
+  // A load whose lanes are apart while its copies are neighbours: loads of neighbours, transposed.
+  bool load_turned(NodeRef node, Coordinate at);
 
   void reduce(NodeRef node);
   std::vector<NodeRef> reductions_like(NodeRef node, CodeBuilder::Scope* scope);

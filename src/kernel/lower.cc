@@ -17,9 +17,30 @@
 namespace anneal {
 namespace {
 
+// Sums of products of narrow floats: each product is exact in f32, and rounding it before it is
+// added would only lose what the sum could keep.
+std::vector<NodeRef> wide_products(std::span<const NodeRef> roots) {
+  NodeMap<NodeRef> images;
+  for (NodeRef node : topological_order(roots)) {
+    std::vector<NodeRef> sources;
+    for (NodeRef source : node->sources()) sources.push_back(images[source]);
+    images[node] = with_sources(node, sources);
+    const bool narrow = node->op == Op::SumOver && is_float(node->dtype) &&
+                        byte_size(node->dtype) < byte_size(DType::F32);
+    if (!narrow || sources[0]->op != Op::Mul) continue;
+    NodeRef a = make_cast(sources[0]->source(0), DType::F32);
+    NodeRef b = make_cast(sources[0]->source(1), DType::F32);
+    sources[0] = make(Op::Mul, {a, b});
+    images[node] = make_cast(make(Op::SumOver, sources), node->dtype);
+  }
+  std::vector<NodeRef> results;
+  for (NodeRef root : roots) results.push_back(images[root]);
+  return results;
+}
+
 // Functions of f32 as arithmetic, narrow floats in f32.
 KernelBody with_math(KernelBody body) {
-  body.stores = lower_math(body.stores);
+  body.stores = lower_math(wide_products(body.stores));
   return body;
 }
 

@@ -45,7 +45,7 @@ Planner::Operands Planner::operands_of(const Region& region, size_t rows, size_t
   while (!stack.empty()) {
     NodeRef node = stack.back();
     stack.pop_back();
-    const AxisSet& free = analysis_.free(node);
+    const AxisSet free = analysis_.free(node);
     if ((free & region.own).empty() || !seen.insert(node, 1).second) continue;
     if (!free.contains(rows) || !free.contains(columns)) {
       (free.contains(rows)      ? operands.of_rows

@@ -104,7 +104,7 @@ class ProductEmitter {
   // The axes a staged operand is kept for: those of blocks outside, reduced ones inside.
   std::vector<size_t> staged_axes(NodeRef node) {
     std::vector<size_t> axes;
-    const AxisSet& free = analysis_.free(node);
+    const AxisSet free = analysis_.free(node);
     for (const GridAxis& axis : blocked_)
       if (free.contains(axis.axis)) axes.push_back(axis.axis);
     axes.insert(axes.end(), own_order_.begin(), own_order_.end());
@@ -148,11 +148,12 @@ class ProductEmitter {
 
   void pack(const StagedOperand& operand) {
     const Emitter::Layout place = placed(layouts_[operand.node]);
-    const AxisSet& free = analysis_.free(operand.node);
+    const AxisSet free = analysis_.free(operand.node);
     std::vector<Emitter::Loop> loops;
     std::vector<size_t> axes = staged_axes(operand.node);
-    std::stable_partition(axes.begin(), axes.end(),
-                          [&](size_t axis) { return axis != operand.inner; });
+    // Innermost what is contiguous in memory.
+    const size_t last = operand.turned < analysis_.axis_count() ? operand.turned : operand.inner;
+    std::stable_partition(axes.begin(), axes.end(), [&](size_t axis) { return axis != last; });
     for (size_t axis : axes) {
       if (!free.contains(axis)) continue;
       Emitter::Range range = ranges_.contains(axis) ? ranges_[axis] : emitter_.whole(axis);
@@ -162,6 +163,8 @@ class ProductEmitter {
         tile.lanes = lanes_;
         if (is_blocked(axis))
           tile = {lanes_, std::max(1, grid_axis(axis).tile.elements() / lanes_)};
+      } else if (axis == operand.turned) {
+        tile.copies = lanes_;  // a block that is transposed on the way
       }
       loops.push_back({axis, range, tile});
     }
