@@ -20,7 +20,7 @@ std::string number_text(double value) {
 // Painted after padding, as colours have a length too.
 std::string ratio_text(const BenchRow& row) {
   const std::optional<double> ratio = row.ratio();
-  if (!ratio) return fmt::format("{:>7}", "");
+  if (!ratio) return "";
   constexpr double kNearlyEven = 0.95;
   return paint(*ratio >= 1             ? Colour::Teal
                : *ratio >= kNearlyEven ? Colour::Gold
@@ -58,12 +58,13 @@ void BenchReport::add(BenchRow row) {
       write(fmt::format("{}{} {:>7} {:>10} {:<8} {:>10} {:>7}\n", rows_.empty() ? "" : "\n",
                         paint(Colour::Bold, fmt::format("{:<36}", row.bench)), "threads", "ours",
                         "", "peer", "ratio"));
-    write(fmt::format("{:<36} {:>7} {:>10} {:<8} {:>10} {}  {}\n", row.name, row.threads,
-                      number_text(row.ours), row.unit,
-                      row.peer_value     ? number_text(*row.peer_value)
-                      : row.peer.empty() ? ""
-                                         : "missing",
-                      ratio_text(row), paint(Colour::Dim, row.peer)));
+    std::string line = fmt::format("{:<36} {:>7} {:>10} {}", row.name, row.threads,
+                                   number_text(row.ours), row.unit);
+    if (row.peer_value)
+      line = fmt::format("{} {:>{}} {}  {}", line, number_text(*row.peer_value),
+                         19 - std::min<size_t>(row.unit.size(), 8), ratio_text(row),
+                         paint(Colour::Dim, row.peer));
+    write(line + "\n");
   }
   rows_.push_back(std::move(row));
 }

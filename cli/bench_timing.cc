@@ -48,22 +48,10 @@ BenchRow BenchContext::row(std::string_view bench, std::string_view name,
   BenchRow row;
   row.bench = bench;
   row.name = name;
-  row.device = options.device;
+  row.device = device.name();
   row.threads = threads;
   row.unit = unit;
   return row;
-}
-
-Prepared::Prepared(const BenchContext& context, std::vector<Tensor> results)
-    : results_(std::move(results)) {
-  (void)context;
-  evaluate(results_);
-}
-
-double Prepared::run() {
-  const Clock::time_point start = Clock::now();
-  evaluate(results_);
-  return seconds_since(start);
 }
 
 Timing time_against(const BenchContext& context, const Run& ours, PeerKind kind,

@@ -2,15 +2,23 @@
 #include "doctor.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <anneal/device.h>
 
 #include "anneal_version.h"
 #include "base/machine.h"
+#include "codegen/llvm/compile.h"
+#include "fma_speed.h"
 #include "json.h"
 #include "memory_copy.h"
 #include "output.h"
+#include "runtime/cpu/kernel_cache.h"
 
 namespace anneal::cli {
 namespace {
@@ -36,7 +44,8 @@ struct Finding {
 
 struct Speed {
   int threads = 1;
-  double copy = 0;  // GB/s
+  double copy = 0;        // GB/s
+  double arithmetic = 0;  // GFLOP/s
 };
 
 double copy_speed(int threads) {
@@ -50,14 +59,73 @@ double copy_speed(int threads) {
 std::vector<Speed> measure(const Machine& machine) {
   std::vector<Speed> speeds;
   for (int threads : {1, machine.cores})
-    if (speeds.empty() || threads > 1) speeds.push_back({threads, copy_speed(threads)});
+    if (speeds.empty() || threads > 1)
+      speeds.push_back({threads, copy_speed(threads), fma_speed(threads)});
   return speeds;
+}
+
+// ---- kernels on disk
+
+struct CacheState {
+  std::string directory;  // empty: nothing is kept
+  int64_t kernels = 0, bytes = 0;
+  bool writable = false;
+};
+
+// Tries it: permissions alone do not tell.
+bool can_write_in(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  const std::filesystem::path probe = folder / fmt::format(".doctor-{}", getpid());
+  std::ofstream file(probe);
+  file << "anneal doctor was here\n";
+  file.close();
+  const bool written = file.good();
+  std::filesystem::remove(probe, error);
+  return written;
+}
+
+CacheState cache_state() {
+  CacheState state{default_cache_directory()};
+  if (state.directory.empty()) return state;
+  state.writable = can_write_in(state.directory);
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(state.directory, error), end; entry != end;
+       entry.increment(error)) {
+    if (error) break;
+    const auto size = entry->file_size(error);
+    if (error) continue;
+    ++state.kernels;
+    state.bytes += static_cast<int64_t>(size);
+  }
+  return state;
+}
+
+std::string cache_text(const CacheState& cache) {
+  if (cache.directory.empty()) return "not kept on disk";
+  return fmt::format("{} compiled, {} in {}{}", cache.kernels, bytes_text(cache.bytes),
+                     cache.directory, cache.writable ? "" : ", which cannot be written to");
+}
+
+Json cache_json(const CacheState& cache) {
+  return Json::object()
+      .set("directory", cache.directory)
+      .set("kernels", cache.kernels)
+      .set("bytes", cache.bytes)
+      .set("writable", cache.writable);
 }
 
 // ---- what is found
 
-std::vector<Finding> findings_of(const Machine& machine) {
+std::vector<Finding> findings_of(const Machine& machine, const CacheState& cache) {
   std::vector<Finding> findings;
+  if (cache.directory.empty()) {
+    findings.push_back({false, "compiled kernels are not kept: each process compiles again",
+                        "unset ANNEAL_CACHE, or name a folder in ANNEAL_CACHE_DIR"});
+  } else if (!cache.writable) {
+    findings.push_back({true, fmt::format("compiled kernels cannot be kept in {}", cache.directory),
+                        "make it writable, or name another folder in ANNEAL_CACHE_DIR"});
+  }
   if (machine.huge_pages == "never")
     findings.push_back({false, "huge pages are switched off: fresh memory costs several times more",
                         "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"});
@@ -78,6 +146,10 @@ std::vector<Finding> findings_of(const Machine& machine) {
 
 struct Diagnosis {
   Machine machine;
+  std::vector<std::string> devices;
+  std::string compiler;
+  CpuTarget target;
+  CacheState cache;
   std::vector<Speed> speeds;
   std::vector<Finding> findings;
 
@@ -104,7 +176,7 @@ std::string speed_text(const std::vector<Speed>& speeds, double Speed::* figure,
 }
 
 void write_fact(std::string_view name, std::string_view text) {
-  write(fmt::format("{} {}\n", paint(Colour::Dim, fmt::format("{:<9}", name)), text));
+  write(fmt::format("{} {}\n", paint(Colour::Dim, fmt::format("{:<10}", name)), text));
 }
 
 void write_text(const Diagnosis& diagnosis) {
@@ -119,7 +191,11 @@ void write_text(const Diagnosis& diagnosis) {
   write_fact("memory", fmt::format("{}, {} free; huge pages: {}", bytes_text(machine.memory_bytes),
                                    bytes_text(machine.free_bytes),
                                    machine.huge_pages.empty() ? "unknown" : machine.huge_pages));
+  write_fact("devices", fmt::format("{}", fmt::join(diagnosis.devices, ", ")));
+  write_fact("compiler", fmt::format("{}, for {}", diagnosis.compiler, diagnosis.target.cpu));
+  write_fact("kernels", cache_text(diagnosis.cache));
   write_fact("copying", speed_text(diagnosis.speeds, &Speed::copy, "GB/s"));
+  write_fact("computing", speed_text(diagnosis.speeds, &Speed::arithmetic, "GFLOP/s"));
   write("\n");
   for (const Finding& finding : diagnosis.findings)
     write(
@@ -151,9 +227,13 @@ Json machine_json(const Machine& machine) {
 }
 
 void write_json(const Diagnosis& diagnosis) {
-  Json speeds = Json::array(), findings = Json::array();
+  Json speeds = Json::array(), findings = Json::array(), devices = Json::array();
   for (const Speed& speed : diagnosis.speeds)
-    speeds.add(Json::object().set("threads", speed.threads).set("copy_gb_s", speed.copy));
+    speeds.add(Json::object()
+                   .set("threads", speed.threads)
+                   .set("copy_gb_s", speed.copy)
+                   .set("fma_gflop_s", speed.arithmetic));
+  for (const std::string& device : diagnosis.devices) devices.add(device);
   for (const Finding& finding : diagnosis.findings)
     findings.add(Json::object()
                      .set("broken", finding.broken)
@@ -162,6 +242,12 @@ void write_json(const Diagnosis& diagnosis) {
   write(Json::object()
             .set("version", ANNEAL_VERSION)
             .set("machine", machine_json(diagnosis.machine))
+            .set("devices", devices)
+            .set("compiler", Json::object()
+                                 .set("identity", diagnosis.compiler)
+                                 .set("cpu", diagnosis.target.cpu)
+                                 .set("vector_bytes", diagnosis.target.vector_bytes))
+            .set("cache", cache_json(diagnosis.cache))
             .set("measured", speeds)
             .set("findings", findings)
             .set("healthy", diagnosis.healthy())
@@ -174,8 +260,12 @@ void write_json(const Diagnosis& diagnosis) {
 bool doctor(const DoctorOptions& options) {
   Diagnosis diagnosis;
   diagnosis.machine = describe_machine();
+  diagnosis.devices = devices();
+  diagnosis.compiler = codegen_identity();
+  diagnosis.target = host_target();
+  diagnosis.cache = cache_state();
   diagnosis.speeds = measure(diagnosis.machine);
-  diagnosis.findings = findings_of(diagnosis.machine);
+  diagnosis.findings = findings_of(diagnosis.machine, diagnosis.cache);
   options.json ? write_json(diagnosis) : write_text(diagnosis);
   return diagnosis.healthy();
 }

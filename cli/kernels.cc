@@ -1,5 +1,5 @@
-// Schedules a program as a device would run it and shows the result. Nothing runs, so that inputs
-// need no memory. Must not count or format what the library can: bodies, programs and work are its.
+// Shows the kernels of a program as a device would run them. Must not format what the library can:
+// bodies, programs and machine code are its own text.
 #include "kernels.h"
 
 #include <algorithm>
@@ -12,143 +12,109 @@
 #include <anneal/error.h>
 
 #include "base/call_site.h"
+#include "chosen_device.h"
+#include "codegen/llvm/compile.h"
 #include "ir/print.h"
 #include "json.h"
+#include "kernel_listing.h"
 #include "output.h"
 #include "programs.h"
-#include "schedule/memory_plan.h"
-#include "schedule/statistics.h"
-#include "symbolic/bounds.h"
-#include "transform/phase.h"
-#include "transform/simplify.h"
 
 namespace anneal::cli {
 namespace {
 
-constexpr std::array kPhases{Phase::Forward, Phase::Backward, Phase::Update};
-
-// What is shown of one kernel.
-struct Line {
-  std::string name;
-  std::vector<Phase> phases;  // of its nodes, in order
-  size_t nodes = 0;
-  WorkCount work;
-  const Kernel* kernel = nullptr;
-
-  bool crosses() const {
-    return phases.size() > 1 && phases[0] == Phase::Forward && phases[1] == Phase::Backward;
-  }
-};
-
-// Bytes that a run needs, known before it.
-struct Memory {
-  int64_t inputs = 0;                  // the program's own: parameters, data, optimizer state
-  int64_t outputs = 0;                 // results that are no assignments
-  int64_t temporaries = 0, arena = 0;  // meanwhile: all of them, and what they take together
-
-  int64_t peak() const { return inputs + outputs + arena; }
-};
-
-struct Listing {
-  Schedule schedule;
-  std::vector<Line> lines;
-  size_t nodes = 0;  // of the simplified program
-  WorkCount work;
-  size_t crossing = 0;  // kernels with forward and backward nodes
-  Memory memory;
-};
-
-// Phases by structure: a schedule has copies of the program's nodes.
-using PhaseTable = std::map<Key, Phase>;
-
-// The public operations its nodes come from, most frequent first.
-std::string kernel_name(const Kernel& kernel) {
-  std::map<std::string_view, int> counts;
-  for (NodeRef node : kernel.nodes)
-    if (node->origin && !is_movement(node->op)) ++counts[node->origin->operation];
-  std::vector<std::pair<int, std::string_view>> ranked;
-  for (const auto& [operation, count] : counts) ranked.emplace_back(-count, operation);
-  std::ranges::sort(ranked);
-  constexpr size_t kShown = 3;
-  std::string text;
-  for (size_t i = 0; i < std::min(ranked.size(), kShown); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : "+", ranked[i].second);
-  return ranked.size() > kShown ? text + "+…" : text;
-}
-
-std::vector<Phase> phases_of(const Kernel& kernel, const PhaseTable& table) {
-  std::array<bool, kPhases.size()> found{};
-  for (NodeRef node : kernel.nodes)
-    if (auto entry = table.find(node->key); entry != table.end())
-      found[static_cast<size_t>(entry->second)] = true;
-  std::vector<Phase> phases;
-  for (Phase phase : kPhases)
-    if (found[static_cast<size_t>(phase)]) phases.push_back(phase);
-  return phases;
-}
-
-Memory memory_of(const Schedule& schedule) {
-  const MemoryPlan plan =
-      plan_memory(schedule, [](NodeRef variable) { return bounds(variable).max; });
-  Memory memory;
-  memory.arena = plan.arena_bytes;
-  for (size_t i = 0; i < schedule.buffers.size(); ++i) {
-    const ScheduleBuffer& buffer = schedule.buffers[i];
-    (buffer.external         ? memory.inputs
-     : buffer.is_temporary() ? memory.temporaries
-                             : memory.outputs) += plan.bytes[i];
-  }
-  return memory;
-}
-
-Listing list(const models::Program& program, const KernelsOptions& options) {
-  // Loss, gradients and updates are simplified together, as they are compiled together.
-  const std::vector<NodeRef> roots =
-      simplify_program(options.forward ? std::vector{program.loss.node()} : step_roots(program));
-  const auto gradients = options.forward ? 0 : program.gradients.size();
-  const std::span<const NodeRef> all(roots);
-  PhaseTable table;
-  const NodeMap<Phase> phase_of =
-      phases(all.first(1), all.subspan(1, gradients), all.subspan(1 + gradients));
-  for (NodeRef node : topological_order(roots))
-    if (const Phase* phase = phase_of.find(node)) table[node->key] = *phase;
-
-  Listing listing;
-  listing.nodes = count_nodes(roots);
-  listing.schedule = schedule_program(roots);
-  listing.memory = memory_of(listing.schedule);
-  for (const Kernel& kernel : listing.schedule.kernels) {
-    Line& line = listing.lines.emplace_back();
-    line = {kernel_name(kernel), phases_of(kernel, table), kernel.nodes.size(), count_work(kernel),
-            &kernel};
-    listing.work += line.work;
-    listing.crossing += line.crosses() ? 1 : 0;
-  }
-  return listing;
-}
-
-// ---- text
-
-Colour colour_of(const Line& line) {
-  if (line.crosses()) return Colour::Bold;
-  if (line.phases.empty()) return Colour::None;
-  constexpr std::array kColours{Colour::Teal, Colour::Ember, Colour::Gold};
-  return kColours[static_cast<size_t>(line.phases.back())];
-}
-
-std::string phases_text(const Line& line) {
-  std::vector<std::string_view> names;
-  for (Phase phase : line.phases) names.push_back(name(phase));
-  return fmt::format("{}", fmt::join(names, "+"));
+template <typename Number>
+std::string mega(Number amount) {
+  return fmt::format("{:.3f}", static_cast<double>(amount) * 1e-6);
 }
 
 std::string origin_of(NodeRef node) {
   return node && node->origin ? to_text(*node->origin) : std::string();
 }
 
-template <typename Number>
-std::string mega(Number amount) {
-  return fmt::format("{:.3f}", static_cast<double>(amount) * 1e-6);
+// ---- the forms a kernel can be shown in
+
+std::string ir_source(const ListedPart& part) { return to_text(*part.body); }
+std::string program_source(const ListedPart& part) { return to_text(part.program); }
+std::string llvm_source(const ListedPart& part) {
+  const Program* program = &part.program;
+  return llvm_ir({&program, 1}, host_target());
+}
+std::string assembly_source(const ListedPart& part) {
+  const Program* program = &part.program;
+  return assembly({&program, 1}, host_target());
+}
+
+struct SourceForm {
+  std::string_view name;
+  std::string (*text)(const ListedPart&);
+};
+constexpr std::array kForms{
+    SourceForm{"ir", ir_source},
+    SourceForm{"program", program_source},
+    SourceForm{"llvm", llvm_source},
+    SourceForm{"asm", assembly_source},
+};
+
+// Null when none is asked for.
+const SourceForm* wanted_form(const KernelsOptions& options) {
+  if (options.source.empty()) return nullptr;
+  const auto form = std::ranges::find(kForms, options.source, &SourceForm::name);
+  if (form == kForms.end()) fail_unknown("form of kernels", options.source, source_forms());
+  return &*form;
+}
+
+bool is_wanted(const KernelsOptions& options, size_t kernel) {
+  return options.kernel < 0 || static_cast<size_t>(options.kernel) == kernel;
+}
+
+bool is_wanted(const KernelsOptions& options, const UnfusedEdge& edge) {
+  return options.kernel < 0 || edge.producer == options.kernel || edge.consumer == options.kernel;
+}
+
+// ---- text
+
+Colour colour_of(const ListedKernel& kernel) {
+  if (kernel.crosses()) return Colour::Bold;
+  if (kernel.step_phases.empty()) return Colour::None;
+  constexpr std::array kColours{Colour::Teal, Colour::Ember, Colour::Gold};
+  return kColours[static_cast<size_t>(kernel.step_phases.back())];
+}
+
+std::string phases_text(const ListedKernel& kernel) {
+  std::vector<std::string_view> names;
+  for (Phase phase : kernel.step_phases) names.push_back(name(phase));
+  return fmt::format("{}", fmt::join(names, "+"));
+}
+
+void write_totals(const KernelsOptions& options, const KernelListing& listing) {
+  const MemoryCount& memory = listing.memory;
+  write(fmt::format("{}: {} nodes in {} kernels, {} of them (*) with forward and backward nodes\n",
+                    options.forward ? "forward" : "step", listing.nodes, listing.kernels.size(),
+                    listing.crossing()));
+  write(fmt::format("work: {} MFLOP, {} MB read, {} MB written\n", mega(listing.work.flops),
+                    mega(listing.work.bytes_read), mega(listing.work.bytes_written)));
+  write(
+      fmt::format("memory: {} MB at most: {} MB of inputs, {} MB of results, {} MB of {} MB of "
+                  "temporaries at a time\n\n",
+                  mega(memory.peak()), mega(memory.inputs), mega(memory.outputs),
+                  mega(memory.arena), mega(memory.temporaries)));
+}
+
+void write_table(const KernelsOptions& options, const KernelListing& listing) {
+  write(fmt::format("{:>3}  {:<31} {:<23} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8}\n", "", "kernel",
+                    "phases", "nodes", "ops", "cells", "MFLOP", "MB read", "written"));
+  for (size_t i = 0; i < listing.kernels.size(); ++i) {
+    if (!is_wanted(options, i)) continue;
+    const ListedKernel& kernel = listing.kernels[i];
+    write(paint(colour_of(kernel),
+                fmt::format("{:>3}{} {:<31} {:<23} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8}", i,
+                            kernel.crosses() ? '*' : ' ', kernel.name, phases_text(kernel),
+                            kernel.nodes, kernel.work.operations, kernel.cells(),
+                            mega(kernel.work.flops), mega(kernel.work.bytes_read),
+                            mega(kernel.work.bytes_written))) +
+          "\n");
+  }
 }
 
 // What each reason says of a value.
@@ -165,15 +131,16 @@ std::string_view meaning(UnfusedReason reason) {
 }
 
 // A value has one line, however many kernels load it.
-void write_unfused(const Schedule& schedule) {
-  if (schedule.unfused.empty()) return;
+void write_unfused(const KernelsOptions& options, const Schedule& schedule) {
   std::map<int, std::vector<int>> readers;  // of a buffer
   std::vector<const UnfusedEdge*> values;
   for (const UnfusedEdge& edge : schedule.unfused) {
+    if (!is_wanted(options, edge)) continue;
     std::vector<int>& list = readers[edge.buffer];
     if (list.empty()) values.push_back(&edge);
     list.push_back(edge.consumer);
   }
+  if (values.empty()) return;
   std::ranges::stable_sort(values, {}, &UnfusedEdge::producer);
 
   write("\nnot fused: stored by one kernel for others; fusing would cost so much more\n");
@@ -191,32 +158,29 @@ void write_unfused(const Schedule& schedule) {
     write(fmt::format("{:>5} {}: {}\n", count, name(reason), meaning(reason)));
 }
 
-void write_text(const models::ProgramRow& row, const KernelsOptions& options,
-                const Listing& listing) {
-  write(fmt::format("{}: {}\n", paint(Colour::Bold, row.name), row.description));
-  write(fmt::format("{}: {} nodes in {} kernels, {} of them (*) with forward and backward nodes\n",
-                    options.forward ? "forward" : "step", listing.nodes, listing.lines.size(),
-                    listing.crossing));
-  write(fmt::format("work: {} MFLOP, {} MB read, {} MB written\n", mega(listing.work.flops),
-                    mega(listing.work.bytes_read), mega(listing.work.bytes_written)));
-  const Memory& memory = listing.memory;
-  write(
-      fmt::format("memory: {} MB at most: {} MB of inputs, {} MB of results, {} MB for {} MB of "
-                  "temporaries\n\n",
-                  mega(memory.peak()), mega(memory.inputs), mega(memory.outputs),
-                  mega(memory.arena), mega(memory.temporaries)));
-  write(fmt::format("{:>3}  {:<31} {:<23} {:>5} {:>5} {:>10} {:>9} {:>9}\n", "", "kernel", "phases",
-                    "nodes", "ops", "MFLOP", "MB read", "written"));
-  for (size_t i = 0; i < listing.lines.size(); ++i) {
-    const Line& line = listing.lines[i];
-    write(paint(colour_of(line),
-                fmt::format("{:>3}{} {:<31} {:<23} {:>5} {:>5} {:>10} {:>9} {:>9}", i,
-                            line.crosses() ? '*' : ' ', line.name, phases_text(line), line.nodes,
-                            line.work.operations, mega(line.work.flops), mega(line.work.bytes_read),
-                            mega(line.work.bytes_written))) +
-          "\n");
+void write_sources(const KernelsOptions& options, const KernelListing& listing,
+                   const SourceForm& form) {
+  for (size_t i = 0; i < listing.kernels.size(); ++i) {
+    if (!is_wanted(options, i)) continue;
+    const ListedKernel& kernel = listing.kernels[i];
+    for (size_t j = 0; j < kernel.parts.size(); ++j) {
+      const ListedPart& part = kernel.parts[j];
+      write(paint(Colour::Dim,
+                  fmt::format("// kernel {}, part {} of {}, phase {}, {} cells: {}", i, j + 1,
+                              kernel.parts.size(), part.phase, part.cells, kernel.name)) +
+            "\n");
+      write(fmt::format("{}\n", form.text(part)));
+    }
   }
-  write_unfused(listing.schedule);
+}
+
+void write_text(const models::ProgramRow& row, const KernelsOptions& options,
+                const KernelListing& listing) {
+  if (const SourceForm* form = wanted_form(options)) return write_sources(options, listing, *form);
+  write(fmt::format("{}: {}\n", paint(Colour::Bold, row.name), row.description));
+  write_totals(options, listing);
+  write_table(options, listing);
+  write_unfused(options, listing.schedule);
 }
 
 // ---- JSON
@@ -229,7 +193,7 @@ Json work_json(const WorkCount& work) {
       .set("bytes_written", work.bytes_written);
 }
 
-Json memory_json(const Memory& memory) {
+Json memory_json(const MemoryCount& memory) {
   return Json::object()
       .set("peak_bytes", memory.peak())
       .set("input_bytes", memory.inputs)
@@ -238,35 +202,53 @@ Json memory_json(const Memory& memory) {
       .set("temporary_bytes", memory.temporaries);
 }
 
-void write_json(const models::ProgramRow& row, const KernelsOptions& options,
-                const Listing& listing) {
-  Json kernels = Json::array(), unfused = Json::array();
-  for (size_t i = 0; i < listing.lines.size(); ++i) {
-    const Line& line = listing.lines[i];
-    Json phase_names = Json::array();
-    for (Phase phase : line.phases) phase_names.add(name(phase));
-    kernels.add(Json::object()
-                    .set("number", i)
-                    .set("name", line.name)
-                    .set("phases", phase_names)
-                    .set("crosses", line.crosses())
-                    .set("nodes", line.nodes)
-                    .set("work", work_json(line.work)));
+Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* form) {
+  Json phase_names = Json::array(), parts = Json::array();
+  for (Phase phase : kernel.step_phases) phase_names.add(name(phase));
+  for (const ListedPart& part : kernel.parts) {
+    Json json = Json::object()
+                    .set("phase", part.phase)
+                    .set("cells", part.cells)
+                    .set("instructions", part.program.code.size());
+    if (form) json.set("source", form->text(part));
+    parts.add(json);
   }
+  return Json::object()
+      .set("number", number)
+      .set("name", kernel.name)
+      .set("phases", phase_names)
+      .set("crosses", kernel.crosses())
+      .set("nodes", kernel.nodes)
+      .set("cells", kernel.cells())
+      .set("work", work_json(kernel.work))
+      .set("parts", parts);
+}
+
+Json edge_json(const UnfusedEdge& edge) {
+  return Json::object()
+      .set("producer", edge.producer)
+      .set("consumer", edge.consumer)
+      .set("buffer", edge.buffer)
+      .set("reason", name(edge.reason))
+      .set("cost_ns", edge.cost)
+      .set("value", edge.value ? Json(type_text(edge.value)) : Json())
+      .set("origin", origin_of(edge.value));
+}
+
+void write_json(const models::ProgramRow& row, const KernelsOptions& options,
+                std::string_view device, const KernelListing& listing) {
+  const SourceForm* form = wanted_form(options);
+  Json kernels = Json::array(), unfused = Json::array();
+  for (size_t i = 0; i < listing.kernels.size(); ++i)
+    if (is_wanted(options, i)) kernels.add(kernel_json(listing.kernels[i], i, form));
   for (const UnfusedEdge& edge : listing.schedule.unfused)
-    unfused.add(Json::object()
-                    .set("producer", edge.producer)
-                    .set("consumer", edge.consumer)
-                    .set("reason", name(edge.reason))
-                    .set("cost_ns", edge.cost)
-                    .set("value", edge.value ? Json(type_text(edge.value)) : Json())
-                    .set("origin", origin_of(edge.value)));
+    if (is_wanted(options, edge)) unfused.add(edge_json(edge));
   write(Json::object()
             .set("program", row.name)
             .set("scope", options.forward ? "forward" : "step")
-            .set("device", options.device)
+            .set("device", device)
             .set("nodes", listing.nodes)
-            .set("crossing", listing.crossing)
+            .set("crossing", listing.crossing())
             .set("work", work_json(listing.work))
             .set("memory", memory_json(listing.memory))
             .set("kernels", kernels)
@@ -277,11 +259,23 @@ void write_json(const models::ProgramRow& row, const KernelsOptions& options,
 
 }  // namespace
 
+std::vector<std::string_view> source_forms() {
+  std::vector<std::string_view> names;
+  for (const SourceForm& form : kForms) names.push_back(form.name);
+  return names;
+}
+
 void kernels(const KernelsOptions& options) {
   const models::ProgramRow& row = program_named(options.program);
+  wanted_form(options);  // before the work
+  const ChosenDevice device(options.device);
   const models::Program program = row.build();
-  const Listing listing = list(program, options);
-  options.json ? write_json(row, options, listing) : write_text(row, options, listing);
+  const KernelListing listing = list_kernels(program, options.forward, device.capabilities());
+  if (options.kernel >= static_cast<int>(listing.kernels.size()))
+    throw UserError(fmt::format("{} has no kernel {}", row.name, options.kernel),
+                    fmt::format("they are numbered from 0 to {}", listing.kernels.size() - 1), {});
+  options.json ? write_json(row, options, device.name(), listing)
+               : write_text(row, options, listing);
 }
 
 }  // namespace anneal::cli

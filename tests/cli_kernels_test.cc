@@ -8,7 +8,9 @@
 
 #include "base/machine.h"
 #include "cli_runner.h"
+#include "codegen/llvm/compile.h"
 #include "models/program.h"
+#include "schedule/memory_plan.h"
 #include "schedule/statistics.h"
 #include "transform/simplify.h"
 
@@ -16,12 +18,14 @@ using namespace anneal;
 
 namespace {
 
-std::vector<NodeRef> step_roots(const models::Program& program, bool forward) {
+// As `anneal kernels` schedules it, with vectors of the host's width.
+Schedule schedule_of(const models::Program& program, bool forward) {
   std::vector<NodeRef> roots{program.loss.node()};
   if (!forward)
-    for (const auto* part : {&program.gradients, &program.updates})
-      for (const Tensor& tensor : *part) roots.push_back(tensor.node());
-  return roots;
+    for (const Tensor& tensor : program.updates) roots.push_back(tensor.node());
+  ScheduleOptions options;
+  options.capabilities.vector_bytes = host_target().vector_bytes;
+  return schedule_program(simplify_program(roots), options);
 }
 
 }  // namespace
@@ -37,7 +41,7 @@ TEST_CASE("cli: kernels --json is the schedule") {
       CHECK(shown["scope"] == (forward ? "forward" : "step"));
 
       const models::Program program = row.build();
-      const Schedule schedule = schedule_program(simplify_program(step_roots(program, forward)));
+      const Schedule schedule = schedule_of(program, forward);
       REQUIRE(shown["kernels"].size() == schedule.kernels.size());
       CHECK(shown["unfused"].size() == schedule.unfused.size());
       double flops = 0;
@@ -47,6 +51,12 @@ TEST_CASE("cli: kernels --json is the schedule") {
         const Json& kernel = shown["kernels"][i];
         const WorkCount work = count_work(schedule.kernels[i]);
         CHECK(kernel["number"] == i);
+        size_t parts = 0;
+        for (const KernelPhase& phase : schedule.kernels[i].phases) parts += phase.size();
+        CHECK(kernel["parts"].size() == parts);
+        int64_t cells = 0;
+        for (const Json& part : kernel["parts"]) cells += part["cells"].get<int64_t>();
+        CHECK(kernel["cells"] == cells);
         CHECK(kernel["nodes"] == schedule.kernels[i].nodes.size());
         CHECK(kernel["work"]["ops"] == work.operations);
         CHECK(kernel["work"]["flops"] == work.flops);
@@ -61,6 +71,9 @@ TEST_CASE("cli: kernels --json is the schedule") {
         for (const Json& phase : kernel["phases"]) phases.insert(phase);
       }
       CHECK(shown["crossing"] == crossing);
+      CHECK(shown["memory"]["arena_bytes"] == plan_memory(schedule).arena_bytes);
+      CHECK(shown["memory"]["arena_bytes"].get<int64_t>() <=
+            shown["memory"]["temporary_bytes"].get<int64_t>());
       CHECK(shown["work"]["flops"].get<double>() == doctest::Approx(flops));
       CHECK(phases == (forward ? std::set<std::string>{"forward"}
                                : std::set<std::string>{"forward", "backward", "update"}));
@@ -83,6 +96,29 @@ TEST_CASE("cli: kernels of a step hold forward and backward nodes together, and 
                                           shown["crossing"].get<int>())));
   CHECK(std::ranges::count(text.output, '*') == shown["crossing"].get<int>() + 1);
   CHECK(text.output == anneal_run("kernels mlp --step").output);
+}
+
+TEST_CASE("cli: kernels --source shows each stage of a kernel") {
+  struct Row {
+    const char* form;
+    const char* holds;
+  };
+  for (const Row& row : {Row{"ir", "sum_over"}, Row{"program", "program kernel_0_0"},
+                         Row{"llvm", "define void @kernel_0_0"}, Row{"asm", "kernel_0_0:"}}) {
+    INFO(row.form);
+    const std::string command =
+        fmt::format("kernels mlp --forward --kernel 0 --source {}", row.form);
+    const Run text = anneal_run(command);
+    CHECK(text.code == 0);
+    CHECK(contains(text.output, "// kernel 0, part 1 of"));
+    CHECK_FALSE(contains(text.output, "// kernel 1"));
+    CHECK(contains(text.output, row.holds));
+    const Json shown = json_of(command);
+    REQUIRE(shown["kernels"].size() == 1);
+    CHECK(contains(text.output, shown["kernels"][0]["parts"][0]["source"].get<std::string>()));
+    for (const Json& edge : shown["unfused"])
+      CHECK((edge["producer"] == 0 || edge["consumer"] == 0));
+  }
 }
 
 TEST_CASE("cli: doctor tells what the machine is and whether anneal works on it") {

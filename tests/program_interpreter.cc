@@ -111,6 +111,12 @@ class Run {
           result.resize(half);
         }
         break;
+      case Code::Zip:
+        for (size_t i = 0; i < instruction.lanes; ++i) {
+          const size_t from = i / 2 + (instruction.bits ? instruction.lanes / 2 : 0);
+          result.push_back(operand(instruction, i % 2)[from]);
+        }
+        break;
       case Code::Load:
       case Code::Store: result = access(instruction); break;
       default: throw InternalError("an instruction stands where it must not");

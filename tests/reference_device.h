@@ -23,4 +23,9 @@ struct ReferenceLog {
 std::unique_ptr<Device> make_reference_device(const ReferenceOptions& options = {},
                                               std::shared_ptr<ReferenceLog> log = nullptr);
 
+// A device whose every phase is run by another one and by the reference as well: the first value
+// that differs by more than rounding is an InternalError that shows the kernel. The other device
+// works in memory of the host.
+std::unique_ptr<Device> make_checked_device(std::unique_ptr<Device> device);
+
 }  // namespace anneal

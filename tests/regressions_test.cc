@@ -47,5 +47,12 @@ TEST_CASE("regressions: programs that once went wrong") {
       CHECK_MESSAGE(failure.empty(), path.filename().string()
                                          << " " << toggle.text() << ": " << failure);
     }
+    for (const Toggle& toggle : lower_toggles()) {
+      const std::string program = runs.check_programs({}, toggle), code = runs.check_code({}, toggle);
+      CHECK_MESSAGE(program.empty(), path.filename().string()
+                                         << " lowered " << toggle.text() << ": " << program);
+      CHECK_MESSAGE(code.empty(), path.filename().string()
+                                      << " compiled " << toggle.text() << ": " << code);
+    }
   }
 }

@@ -35,7 +35,8 @@ TEST_CASE("work of a matrix product: every element of memory once, two operation
   NodeRef store =
       make(Op::Store, {c, at(i, 5, j), always(), make(Op::Exp, {dot}), i, j}, Arg(int64_t{2}));
   const KernelBody body{
-      {a, b, c}, {}, {{i, index_const(8)}, {j, index_const(5)}, {k, index_const(3)}}, {store}};
+      {a, b, c}, {}, {{i, index_const(8)}, {j, index_const(5)}, {k, index_const(3)}},
+      {store},   {}, {}};
 
   const WorkCount work = count_work(body);
   CHECK(work.operations == 4);  // cast, mul, sum, exp
@@ -57,7 +58,7 @@ TEST_CASE("work done once for many elements is counted once") {
   NodeRef once = make(Op::Sin, {make(Op::Load, {x, i, always()})});  // does not depend on j
   NodeRef store = make(Op::Store, {y, at(i, 10, j), always(), once, i, j}, Arg(int64_t{2}));
   const WorkCount work =
-      count_work({{x, y}, {}, {{i, index_const(16)}, {j, index_const(10)}}, {store}});
+      count_work({{x, y}, {}, {{i, index_const(16)}, {j, index_const(10)}}, {store}, {}, {}});
   CHECK(work.flops == 16);
   CHECK(work.bytes_read == 64);
   CHECK(work.bytes_written == 640);
@@ -72,10 +73,27 @@ TEST_CASE("windows that overlap read no more than there is; sizes count at their
   NodeRef y = flat_buffer(1, DType::F32, n);
   NodeRef sum = make(Op::SumOver, {make(Op::Load, {x, index_add(i, k), always()}), k});
   NodeRef store = make(Op::StoreAdd, {y, i, always(), sum, i}, Arg(int64_t{1}));
-  const WorkCount work = count_work({{x, y}, {n}, {{i, n}, {k, index_const(3)}}, {store}});
+  const WorkCount work = count_work({{x, y}, {n}, {{i, n}, {k, index_const(3)}}, {store}, {}, {}});
   CHECK(work.flops == 300);
   CHECK(work.bytes_read == 4 * 102 + 4 * 100);  // the windows, and what is added to
   CHECK(work.bytes_written == 4 * 100);
+}
+
+TEST_CASE("tiles are no memory traffic, and hold something else for each of their axes") {
+  Graph graph;
+  GraphScope scope(graph);
+  NodeRef i = make_variable("i", 0, 15), j = make_variable("j", 0, 9);
+  NodeRef x = flat_buffer(0, DType::F32, 160), tile = flat_buffer(1, DType::F32, 10);
+  NodeRef y = flat_buffer(2, DType::F32, 160);
+  NodeRef first = make(Op::Exp, {make(Op::Load, {x, at(i, 10, j), always()})});
+  NodeRef fill = make(Op::Store, {tile, j, always(), first, i, j}, Arg(int64_t{2}));
+  NodeRef second = make(Op::Sqrt, {make(Op::Load, {tile, j, always()})});
+  NodeRef store = make(Op::Store, {y, at(i, 10, j), always(), second, i, j}, Arg(int64_t{2}));
+  const WorkCount work = count_work(
+      {{x, tile, y}, {}, {{i, index_const(16)}, {j, index_const(10)}}, {fill, store}, {i}, {tile}});
+  CHECK(work.flops == 2 * 160);
+  CHECK(work.bytes_read == 640);
+  CHECK(work.bytes_written == 640);
 }
 
 TEST_CASE("integers and positions are no float arithmetic") {
@@ -86,7 +104,7 @@ TEST_CASE("integers and positions are no float arithmetic") {
   NodeRef loaded = make(Op::Load, {x, index_add(i, index_const(0)), always()});
   NodeRef store =
       make(Op::Store, {y, i, always(), make(Op::Mul, {loaded, loaded}), i}, Arg(int64_t{1}));
-  const WorkCount work = count_work({{x, y}, {}, {{i, index_const(4)}}, {store}});
+  const WorkCount work = count_work({{x, y}, {}, {{i, index_const(4)}}, {store}, {}, {}});
   CHECK(work.flops == 0);
   CHECK(work.operations == 1);
 }

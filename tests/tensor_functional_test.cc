@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include <anneal/anneal.h>
+#include <anneal/device.h>
 
 #include "ir/node.h"
 
@@ -291,6 +292,7 @@ Tensor constant(const std::vector<int64_t>& shape, unsigned seed = 1) {
 }  // namespace
 
 TEST_CASE("tensor: symbolic sizes give what static ones give") {
+  DeviceScope exact("interpreter");
   auto batch = [](const Dim& n) { return Sizes{n, 4, 6}; };
   auto channels = [](const Dim& n) { return Sizes{2, n, 6}; };
   auto sequence = [](const Dim& n) { return Sizes{2, 4, n}; };

@@ -34,9 +34,7 @@ Analysis::Analysis(const KernelBody& body)
   }
 }
 
-bool Analysis::is_tile(NodeRef buffer) const {
-  return std::ranges::count(body_.tiles, buffer) > 0;
-}
+bool Analysis::is_tile(NodeRef buffer) const { return std::ranges::count(body_.tiles, buffer) > 0; }
 
 bool Analysis::may_be_empty(size_t axis) const { return bounds(size(axis)).min < 1; }
 

@@ -376,9 +376,11 @@ KernelBody share_axes(const KernelBody& body) {
       images[node] = with_sources(node, sources);
       continue;
     }
-    AxisSet taken = all.of(sources[0]).without(own);
+    // Its own axes are taken, too: one that keeps its name must not meet one that got it.
+    AxisSet taken = all.of(sources[0]) | own;
     NodeMap<NodeRef> renamed;
     for (size_t i = 1; i < sources.size(); ++i) {
+      if (std::find(shared.begin(), shared.end(), sources[i]) != shared.end()) continue;
       auto fits = std::find_if(shared.begin(), shared.end(), [&](NodeRef axis) {
         return size_of(axis) == size_of(sources[i]) && !taken.contains(free.number(axis));
       });

@@ -108,6 +108,38 @@ ValueId CodeBuilder::combine(Op op, ValueId value) {
   return unique(instruction, scope_of(value));
 }
 
+ValueId CodeBuilder::zip(ValueId a, ValueId b, bool upper) {
+  Instruction instruction{Code::Zip};
+  instruction.dtype = dtype(a);
+  instruction.lanes = static_cast<uint16_t>(lanes(a));
+  instruction.operands[0] = a;
+  instruction.operands[1] = b;
+  instruction.bits = upper ? 1 : 0;
+  return unique(instruction, deeper(scope_of(a), scope_of(b)));
+}
+
+// Zipping the first half of the rows with the second one puts the lowest bit of the row's number
+// in the place of the highest bit of the lane's; after all bits have moved, both are swapped.
+std::vector<ValueId> CodeBuilder::transpose(std::vector<ValueId> rows) {
+  const size_t count = rows.size();
+  for (size_t round = 1; round < count; round *= 2) {
+    std::vector<ValueId> next;
+    for (size_t i = 0; i < count / 2; ++i)
+      for (bool upper : {false, true}) next.push_back(zip(rows[i], rows[i + count / 2], upper));
+    rows = std::move(next);
+  }
+  return rows;
+}
+
+ValueId CodeBuilder::sub(ValueId a, ValueId b) {
+  if (a == b) return index(0);
+  const Instruction first = at(a);
+  const bool is_sum = first.code == Code::Compute && first.op == Op::Add && lanes(a) == 1;
+  if (is_sum && first.operands[0] == b) return first.operands[1];
+  if (is_sum && first.operands[1] == b) return first.operands[0];
+  return add(a, mul(b, index(-1)));
+}
+
 ValueId CodeBuilder::both(ValueId a, ValueId b) {
   if (a == kNoValue || b == kNoValue) return a == kNoValue ? b : a;
   return compute(Op::And, DType::Bool, {a, b});

@@ -34,11 +34,14 @@ class CodeBuilder {
   ValueId splat(ValueId value, int lanes);
   ValueId ramp(ValueId base, ValueId step, int lanes);
   ValueId combine(Op op, ValueId value);
+  ValueId zip(ValueId a, ValueId b, bool upper);
+  // As many vectors as they have lanes, a power of two: lane i of vector j becomes lane j of i.
+  std::vector<ValueId> transpose(std::vector<ValueId> rows);
 
   // Index arithmetic on scalars or lanes.
   ValueId add(ValueId a, ValueId b) { return compute(Op::Add, DType::Index, {a, b}); }
   ValueId mul(ValueId a, ValueId b) { return compute(Op::Mul, DType::Index, {a, b}); }
-  ValueId sub(ValueId a, ValueId b) { return add(a, mul(b, index(-1))); }
+  ValueId sub(ValueId a, ValueId b);
   ValueId min(ValueId a, ValueId b) { return compute(Op::Min, DType::Index, {a, b}); }
   // Both conditions; none means true.
   ValueId both(ValueId a, ValueId b);

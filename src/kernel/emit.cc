@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -100,14 +101,31 @@ Emitter::Range Emitter::whole(size_t axis) {
           analysis_.size_multiple(axis), analysis_.may_be_empty(axis)};
 }
 
-void Emitter::part(size_t axis, const Range& range, Tile tile, bool masked, State& state,
-                   const std::function<void(State&)>& body) {
+Emitter::Range Emitter::block(size_t axis, ValueId begin, int64_t elements, int64_t tile_elements) {
+  ValueId end = code_.add(begin, code_.index(elements));
+  const int64_t multiple = analysis_.size_multiple(axis);
+  if (multiple % elements == 0) return {begin, end, elements, elements, false};
+  end = code_.min(end, value(analysis_.size(axis), 0));
+  if (code_.is_constant(begin) && code_.is_constant(end)) {
+    const int64_t extent = code_.constant_value(end) - code_.constant_value(begin);
+    return {begin, end, extent, std::max<int64_t>(1, extent), false};
+  }
+  Range range{begin, end, -1, std::gcd(elements, multiple), false};
+  if (is_static(analysis_.size(axis)) && elements % tile_elements == 0) {
+    range.rest = static_value(analysis_.size(axis)) % tile_elements;
+    range.rest_of = tile_elements;
+  }
+  return range;
+}
+
+void Emitter::part(size_t axis, const Range& range, Tile tile, int64_t remaining, State& state,
+                   const StatefulBody& body) {
   if (range.extent == 0) return;
   Binding binding;
   binding.tile = tile;
+  if (remaining >= 0) binding.remaining = code_.index(remaining);
   if (range.extent > 0 && range.extent <= tile.elements()) {  // once: no loop
     binding.base = range.begin;
-    if (masked) binding.remaining = code_.index(range.extent);
     Bound bound(*this, axis, binding);
     body(state);
     return;
@@ -115,7 +133,7 @@ void Emitter::part(size_t axis, const Range& range, Tile tile, bool masked, Stat
   binding.base =
       code_.open_loop(range.begin, range.end, code_.index(tile.elements()), range.may_be_empty);
   served_by_[code_.current()] = serving_;
-  if (masked) binding.remaining = code_.sub(range.end, binding.base);
+  if (remaining == kUnknown) binding.remaining = code_.sub(range.end, binding.base);
   State carried;
   for (ValueId start : state) carried.push_back(code_.carry(start));
   State next = carried;
@@ -130,27 +148,56 @@ void Emitter::part(size_t axis, const Range& range, Tile tile, bool masked, Stat
 }
 
 void Emitter::over(size_t axis, const Range& range, Tile tile, State& state,
-                   const std::function<void(State&)>& body) {
+                   const StatefulBody& body, Tail tail) {
   const int64_t step = tile.elements();
+  auto tile_for = [&](int64_t rest) {
+    return Tile{tile.lanes, static_cast<int>((rest + tile.lanes - 1) / tile.lanes)};
+  };
   if (range.extent >= 0) {
-    const int64_t full = range.extent / step * step;
-    const int64_t vectors = range.extent / tile.lanes * tile.lanes;
+    const int64_t full = range.extent / step * step, rest = range.extent - full;
     auto from_to = [&](int64_t from, int64_t to) {
       return Range{code_.add(range.begin, code_.index(from)),
                    code_.add(range.begin, code_.index(to)), to - from, 1, false};
     };
-    part(axis, from_to(0, full), tile, false, state, body);
-    part(axis, from_to(full, vectors), {tile.lanes, 1}, false, state, body);
-    part(axis, from_to(vectors, range.extent), {tile.lanes, 1}, true, state, body);
+    part(axis, from_to(0, full), tile, kAll, state, body);
+    part(axis, from_to(full, range.extent), tile_for(rest), rest % tile.lanes == 0 ? kAll : rest,
+         state, body);
     return;
   }
-  if (range.multiple % step == 0) return part(axis, range, tile, false, state, body);
+  if (range.multiple % step == 0) return part(axis, range, tile, kAll, state, body);
   Range full = range, rest = range;
   ValueId extent = code_.sub(range.end, range.begin);
   ValueId tiles = code_.compute(Op::FloorDiv, DType::Index, {extent, code_.index(step)});
   full.end = rest.begin = code_.add(range.begin, code_.mul(tiles, code_.index(step)));
-  part(axis, full, tile, false, state, body);
-  part(axis, rest, {tile.lanes, 1}, range.multiple % tile.lanes != 0, state, body);
+  part(axis, full, tile, kAll, state, body);
+  if (range.rest >= 0 && range.rest_of == step) {  // all of it, or nothing
+    const bool exact = range.rest % tile.lanes == 0;
+    part(axis, rest, tile_for(range.rest), exact ? kAll : range.rest, state, body);
+  } else if (tail == Tail::Masked) {
+    part(axis, rest, tile, kUnknown, state, body);
+  } else {
+    part(axis, rest, {tile.lanes, 1}, range.multiple % tile.lanes == 0 ? kAll : kUnknown, state,
+         body);
+  }
+}
+
+void Emitter::over(size_t axis, const Range& range, Tile tile, const std::function<void()>& body,
+                   Tail tail) {
+  State none;
+  over(axis, range, tile, none, [&](State&) { body(); }, tail);
+}
+
+void Emitter::over(std::span<const Loop> loops, State& state, const StatefulBody& body) {
+  if (loops.empty()) return body(state);
+  const Loop& loop = loops[0];
+  over(
+      loop.axis, loop.range, loop.tile, state,
+      [&](State& inner) { over(loops.subspan(1), inner, body); }, loop.tail);
+}
+
+void Emitter::over(std::span<const Loop> loops, const std::function<void()>& body) {
+  State none;
+  over(loops, none, [&](State&) { body(); });
 }
 
 // ---- what was made before
@@ -224,7 +271,7 @@ ValueId Emitter::value(NodeRef root, Coordinate at) {
       continue;
     }
     const size_t before = stack.size();
-    if (is_elementwise(node->op) || node->op == Op::AsIndex)
+    if ((is_elementwise(node->op) || node->op == Op::AsIndex) && !staged_.contains(node))
       for (size_t i = node->source_count; i-- > 0;)
         if (remembered(node->source(i), at) == kNoValue) stack.push_back(node->source(i));
     if (stack.size() > before) continue;
@@ -235,6 +282,8 @@ ValueId Emitter::value(NodeRef root, Coordinate at) {
 }
 
 ValueId Emitter::make(NodeRef node, Coordinate at) {
+  if (auto staged = staged_.find(node); staged != staged_.end())
+    return load_staged(staged->second, at);
   if (is_reduce_over(node->op)) {
     reduce(node);
     return remembered(node, at);
@@ -271,7 +320,11 @@ ValueId Emitter::mask(const AxisSet& axes, Coordinate at) {
   for (size_t axis : (axes & bound_).list()) {
     const Binding& binding = bindings_[axis];
     if (binding.remaining == kNoValue) continue;
-    ValueId first = code_.index(copy_of(binding, at) * binding.tile.lanes);
+    const int64_t begin = int64_t{copy_of(binding, at)} * binding.tile.lanes;
+    const bool full = code_.is_constant(binding.remaining) &&
+                      code_.constant_value(binding.remaining) >= begin + binding.tile.lanes;
+    if (full) continue;
+    ValueId first = code_.index(begin);
     if (binding.tile.lanes > 1) first = code_.ramp(first, code_.index(1), binding.tile.lanes);
     all = code_.both(all, code_.compute(Op::Lt, DType::Bool, {first, binding.remaining}));
   }
@@ -280,8 +333,49 @@ ValueId Emitter::mask(const AxisSet& axes, Coordinate at) {
 
 // ---- memory
 
-// Sums are made from the outside in, so that every partial sum lies as far out as it can, and the
-// constant of a copy comes last, where addressing takes it for nothing.
+// Every partial sum lies as far out as it can, and the constant of a copy comes last, where
+// addressing takes it for nothing.
+ValueId Emitter::sum_of(std::vector<ValueId> terms, int64_t offset) {
+  std::stable_sort(terms.begin(), terms.end(), [&](ValueId a, ValueId b) {
+    return code_.scope_of(a)->depth < code_.scope_of(b)->depth;
+  });
+  ValueId sum = code_.index(0);
+  for (ValueId term : terms) sum = code_.add(sum, term);
+  return code_.add(sum, code_.index(offset));
+}
+
+ValueId Emitter::place_in(const Layout& layout, Coordinate at, int lanes) {
+  std::vector<ValueId> terms;
+  int64_t offset = 0, lane_stride = 0;
+  for (const Layout::Dimension& dimension : layout.dimensions) {
+    const Binding& binding = bindings_[dimension.axis];
+    offset += dimension.stride * copy_of(binding, at) * binding.tile.lanes;
+    terms.push_back(
+        code_.mul(code_.sub(binding.base, dimension.begin), code_.index(dimension.stride)));
+    if (binding.tile.lanes > 1) lane_stride = dimension.stride;
+  }
+  ValueId sum = sum_of(std::move(terms), offset);
+  if (lanes == 1 || lane_stride == 1) return sum;
+  return code_.ramp(sum, code_.index(lane_stride), lanes);
+}
+
+CodeBuilder::Access Emitter::access_to(const Layout& layout, Coordinate at) {
+  CodeBuilder::Access access;
+  access.buffer = layout.buffer;
+  for (const Layout::Dimension& dimension : layout.dimensions)
+    access.lanes = std::max(access.lanes, bindings_[dimension.axis].tile.lanes);
+  access.place = place_in(layout, at, access.lanes);
+  return access;
+}
+
+void Emitter::store_staged(ValueId value, const Layout& layout, Coordinate at) {
+  code_.store(access_to(layout, at), value);
+}
+
+ValueId Emitter::load_staged(const Layout& layout, Coordinate at) {
+  return code_.load(access_to(layout, at), false);
+}
+
 Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes, int64_t scale) {
   const AxisForm& form = analysis_.form(position);
   if (form.overflow || lanes_of(form.in_rest) > 1)
@@ -303,12 +397,7 @@ Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes, int64_
   LinearForm rest = form.rest;
   rest.constant = 0;
   terms.push_back(code_.mul(value(compact(rest), at), code_.index(scale)));
-  std::stable_sort(terms.begin(), terms.end(), [&](ValueId a, ValueId b) {
-    return code_.scope_of(a)->depth < code_.scope_of(b)->depth;
-  });
-  ValueId sum = code_.index(0);
-  for (ValueId term : terms) sum = code_.add(sum, term);
-  sum = code_.add(sum, code_.index(offset));
+  ValueId sum = sum_of(std::move(terms), offset);
   if (lanes == 1 || code_.is_constant(stride, 1)) return {sum, false};
   return {code_.ramp(sum, stride, lanes), true};
 }
@@ -333,7 +422,48 @@ ValueId Emitter::tile_place(NodeRef position, Coordinate at) {
   return code_.add(first, code_.index(int64_t{copy_of(rows, at)} * rows.tile.lanes));
 }
 
+bool Emitter::load_turned(NodeRef node, Coordinate at) {
+  const AxisSet& free = analysis_.free(node);
+  const AxisForm& form = analysis_.form(node->source(1));
+  if (form.overflow || tiles_.contains(node->source(0))) return false;
+  size_t lane_axis = analysis_.axis_count(), copy_axis = lane_axis;
+  for (size_t axis : (free & bound_).list()) {
+    const Binding& binding = bindings_[axis];
+    if (binding.remaining != kNoValue) return false;
+    if (binding.tile.lanes > 1) lane_axis = axis;
+    if (binding.slot >= 0 && is_constant(form.slope(axis)) && form.slope(axis).constant == 1)
+      copy_axis = axis;
+  }
+  if (lane_axis == analysis_.axis_count() || copy_axis == analysis_.axis_count()) return false;
+  const Binding &lanes = bindings_[lane_axis], &copies = bindings_[copy_axis];
+  const LinearForm slope = form.slope(lane_axis);
+  const bool fits = lanes.slot < 0 && copies.tile.lanes == 1 &&
+                    copies.tile.copies == lanes.tile.lanes &&
+                    std::has_single_bit(static_cast<unsigned>(lanes.tile.lanes));
+  if (!fits || !is_constant(slope) || slope.constant == 0 || slope.constant == 1) return false;
+  if (lanes_of(form.in_rest) > 1 || form.in_rest.contains(copy_axis)) return false;
+  if (!node->source(2)->is_const()) return false;
+
+  at &= ~slot_mask(copies.slot);
+  ValueId first = place(node->source(1), at, 1).value;
+  std::vector<ValueId> rows;
+  for (int lane = 0; lane < lanes.tile.lanes; ++lane) {
+    CodeBuilder::Access access;
+    access.buffer = analysis_.buffer_number(node->source(0));
+    access.lanes = lanes.tile.lanes;
+    access.place = code_.add(first, code_.index(lane * slope.constant));
+    rows.push_back(code_.load(access, !analysis_.is_written(node->source(0))));
+  }
+  rows = code_.transpose(std::move(rows));
+  for (int copy = 0; copy < copies.tile.copies; ++copy)
+    remember(node, at | static_cast<Coordinate>(copy) << copies.slot * kSlotBits,
+             rows[static_cast<size_t>(copy)]);
+  return true;
+}
+
 ValueId Emitter::load(NodeRef node, Coordinate at) {
+  if (load_turned(node, at)) return remembered(node, at);
+
   const AxisSet& free = analysis_.free(node);
   CodeBuilder::Access access;
   const uint64_t* tile = tiles_.find(node->source(0));
@@ -382,10 +512,9 @@ void Emitter::store(NodeRef store, Coordinate at) {
 
 void Emitter::stores(std::span<const NodeRef> stores, std::span<const AxisLoop> loops) {
   Serving serving(*this, {stores.begin(), stores.end()});
-  State none;
   if (!loops.empty()) {
-    over(loops[0].axis, whole(loops[0].axis), loops[0].tile, none,
-         [&](State&) { this->stores(stores, loops.subspan(1)); });
+    over(loops[0].axis, whole(loops[0].axis), loops[0].tile,
+         [&] { this->stores(stores, loops.subspan(1)); });
     return;
   }
   AxisSet axes;
@@ -415,15 +544,31 @@ std::vector<NodeRef> Emitter::reductions_like(NodeRef node, CodeBuilder::Scope* 
   return found;
 }
 
+ValueId Emitter::start_value(NodeRef reduction, int lanes) {
+  return code_.constant(start_of(reduction), lanes);
+}
+
+ValueId Emitter::advance(const Accumulator& accumulator, Coordinate at, ValueId total) {
+  NodeRef reduction = accumulator.reduction, term = reduction->source(0);
+  const bool product = reduction->op == Op::SumOver && term->op == Op::Mul &&
+                       is_float(term->dtype) && !staged_.contains(term);
+  ValueId next;
+  if (product) {
+    ValueId a = value(term->source(0), at), b = value(term->source(1), at);
+    next = code_.compute(Op::MulAdd, term->dtype, {a, b, total});
+  } else {
+    next = code_.compute(step_of(reduction->op), term->dtype, {total, value(term, at)});
+  }
+  ValueId exists = mask(analysis_.listed_set(reduction), at);
+  if (exists == kNoValue) return next;
+  return code_.compute(Op::Where, term->dtype, {exists, next, total});
+}
+
 void Emitter::reduce(NodeRef node) {
   const AxisSet own = analysis_.listed_set(node);
   CodeBuilder::Scope* scope = scope_of(analysis_.free(node));
   CodeBuilder::Placement placement(code_, scope);
 
-  struct Accumulator {
-    NodeRef reduction;
-    Coordinate at;
-  };
   const std::vector<NodeRef> reductions = reductions_like(node, scope);
   std::vector<Accumulator> accumulators;
   std::vector<NodeRef> bodies;
@@ -452,23 +597,8 @@ void Emitter::reduce(NodeRef node) {
   State state;
   for (int copy = 0; copy < copies; ++copy)
     for (const Accumulator& each : accumulators)
-      state.push_back(code_.constant(start_of(each.reduction), lanes_for(each.reduction)));
+      state.push_back(start_value(each.reduction, lanes_for(each.reduction)));
 
-  auto advance = [&](const Accumulator& each, Coordinate at, ValueId total) {
-    NodeRef term = each.reduction->source(0);
-    const bool product =
-        each.reduction->op == Op::SumOver && term->op == Op::Mul && is_float(term->dtype);
-    ValueId next;
-    if (product) {
-      ValueId a = value(term->source(0), at), b = value(term->source(1), at);
-      next = code_.compute(Op::MulAdd, term->dtype, {a, b, total});
-    } else {
-      next = code_.compute(step_of(each.reduction->op), term->dtype, {total, value(term, at)});
-    }
-    ValueId exists = mask(own, at);
-    if (exists != kNoValue) next = code_.compute(Op::Where, term->dtype, {exists, next, total});
-    return next;
-  };
   std::function<void(size_t, State&)> nest = [&](size_t depth, State& now) {
     if (depth < loops.size()) {
       const AxisLoop& loop = loops[depth];

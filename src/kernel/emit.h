@@ -27,14 +27,68 @@ class Emitter {
     int64_t extent;    // how many elements, or -1 where only the code knows
     int64_t multiple;  // the number of elements is a multiple of this
     bool may_be_empty;
+    // Of a known axis in blocks: its last block has this much beyond full tiles of so many
+    // elements.
+    int64_t rest = -1, rest_of = 0;
   };
   Range whole(size_t axis);
+  // A block of an axis that begins at `begin`. `tile_elements` is the tile it will be run in.
+  Range block(size_t axis, ValueId begin, int64_t elements, int64_t tile_elements);
+
+  // What follows the full tiles where it is not known how much is left: smaller tiles, masked if
+  // they have lanes, or one full tile with a mask.
+  enum class Tail : uint8_t { Smaller, Masked };
 
   // Emits `body` for all tiles of the range: full ones in a loop, then what is left in smaller or
   // masked ones. Values of `state` are carried from each to the next; body replaces them.
   using State = std::vector<ValueId>;
-  void over(size_t axis, const Range& range, Tile tile, State& state,
-            const std::function<void(State&)>& body);
+  using StatefulBody = std::function<void(State&)>;
+  void over(size_t axis, const Range& range, Tile tile, State& state, const StatefulBody& body,
+            Tail tail = Tail::Smaller);
+  void over(size_t axis, const Range& range, Tile tile, const std::function<void()>& body,
+            Tail tail = Tail::Smaller);
+  // Nested loops, the outermost first.
+  struct Loop {
+    size_t axis;
+    Range range;
+    Tile tile;
+    Tail tail = Tail::Smaller;
+  };
+  void over(std::span<const Loop> loops, State& state, const StatefulBody& body);
+  void over(std::span<const Loop> loops, const std::function<void()>& body);
+
+  // ---- values that were computed before, and lie in memory of the cell
+
+  // Element (i, j, ..) lies at (i - begin of its axis) * stride + ..
+  struct Layout {
+    struct Dimension {
+      size_t axis;
+      ValueId begin;
+      int64_t stride;
+    };
+    uint64_t buffer = 0;
+    std::vector<Dimension> dimensions;
+  };
+  // From here on the node is not computed but loaded, until it is said otherwise.
+  void stage(NodeRef node, Layout layout) { staged_[node] = std::move(layout); }
+  void unstage(NodeRef node) { staged_.erase(node); }
+  // Stores a value where it will be loaded from: all copies of the axes that are bound.
+  void store_staged(ValueId value, const Layout& layout, Coordinate at);
+  ValueId load_staged(const Layout& layout, Coordinate at);
+
+  // ---- parts of reductions
+
+  struct Accumulator {
+    NodeRef reduction;
+    Coordinate at;
+  };
+  ValueId start_value(NodeRef reduction, int lanes);
+  // The total after one more term of each accumulator, within what the axes are bound to.
+  ValueId advance(const Accumulator& accumulator, Coordinate at, ValueId total);
+  void remember(NodeRef node, Coordinate at, ValueId value);
+  // Every coordinate of the copies of these axes.
+  std::vector<Coordinate> coordinates(const AxisSet& axes) const;
+  int lanes_of(const AxisSet& axes) const;
 
   // All elements of a store within what its axes are bound to.
   void store(NodeRef store, Coordinate at);
@@ -75,16 +129,14 @@ class Emitter {
   class Bound;
   // While it lives, what is emitted serves these nodes: only they say which reductions are needed.
   class Serving;
-  void part(size_t axis, const Range& range, Tile tile, bool masked, State& state,
-            const std::function<void(State&)>& body);
+  // `remaining`: how many elements of the one tile exist, where that is known.
+  static constexpr int64_t kAll = -1, kUnknown = -2;
+  void part(size_t axis, const Range& range, Tile tile, int64_t remaining, State& state,
+            const StatefulBody& body);
 
   MemoKey memo_key(NodeRef node, Coordinate at);
   ValueId remembered(NodeRef node, Coordinate at);
-  void remember(NodeRef node, Coordinate at, ValueId value);
-  // Every coordinate of the copies of these axes.
-  std::vector<Coordinate> coordinates(const AxisSet& axes) const;
   int copy_of(const Binding& binding, Coordinate at) const;
-  int lanes_of(const AxisSet& axes) const;
 
   ValueId make(NodeRef node, Coordinate at);  // its sources are remembered
   ValueId axis_value(size_t axis, Coordinate at);
@@ -97,7 +149,12 @@ class Emitter {
   };
   Place place(NodeRef position, Coordinate at, int lanes, int64_t scale = 1);
   ValueId tile_place(NodeRef position, Coordinate at);
-  ValueId form_value(const LinearForm& form, Coordinate at);
+  // A load whose lanes are apart while its copies are neighbours: loads of neighbours, transposed.
+  bool load_turned(NodeRef node, Coordinate at);
+  CodeBuilder::Access access_to(const Layout& layout, Coordinate at);
+  ValueId place_in(const Layout& layout, Coordinate at, int lanes);
+  // The sum, made from the outside in.
+  ValueId sum_of(std::vector<ValueId> terms, int64_t offset);
 
   void reduce(NodeRef node);
   std::vector<NodeRef> reductions_like(NodeRef node, CodeBuilder::Scope* scope);
@@ -112,6 +169,7 @@ class Emitter {
   unsigned used_slots_ = 0;
   std::unordered_map<MemoKey, ValueId, MemoHash> memo_;
   std::vector<NodeRef> serving_;
+  std::unordered_map<NodeRef, Layout> staged_;
   NodeMap<uint64_t> tiles_;  // the local buffers
   int64_t tile_rows_ = 1;
   std::unordered_map<CodeBuilder::Scope*, std::vector<NodeRef>> served_by_;

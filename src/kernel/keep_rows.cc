@@ -8,6 +8,7 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "kernel/analysis.h"
+#include "kernel/regions.h"
 #include "schedule/substitute.h"
 
 namespace anneal {
@@ -32,6 +33,7 @@ class RowKeeper {
     for (NodeRef node : topological_order(body_.stores)) {
       NodeRef axis = inner_axis(node);
       if (!axis || !is_elementwise(node->op) || cost(node) < kExpensive) continue;
+      if (!is_contiguous(node, axis)) continue;
       NodeRef anonymous = along(node, axis, any_axis(body_.axis_of(axis).size));
       std::vector<Seen>& seen = alike[anonymous->key];
       if (seen.empty()) order.push_back(anonymous->key);
@@ -43,8 +45,7 @@ class RowKeeper {
       if (seen.size() < 2) continue;
       NodeMap<NodeRef> images;
       NodeRef tile = make_tile(seen[0].node, seen[0].axis);
-      for (const Seen& each : seen)
-        images[each.node] = make(Op::Load, {tile, each.axis, always()});
+      for (const Seen& each : seen) images[each.node] = make(Op::Load, {tile, each.axis, always()});
       std::vector<NodeRef> stores = ordered(substitute(body_.stores, images));
       stores.insert(stores.begin(), tile_store(tile, seen[0].node, seen[0].axis));
       body_.stores = stores;
@@ -89,6 +90,16 @@ class RowKeeper {
     return body_.axes[others[0]].variable;
   }
 
+  // Lanes run along the row: what is loaded for it must be neighbours.
+  bool is_contiguous(NodeRef value, NodeRef axis) {
+    const size_t number = analysis_.number(axis);
+    for (NodeRef node : topological_order({&value, 1}))
+      if (node->op == Op::Load && analysis_.free(node).contains(number) &&
+          stride_of(analysis_, node, number) != Stride::Unit)
+        return false;
+    return true;
+  }
+
   // Operations of a value along its inner axis, from what is loaded or depends on the row alone.
   int cost(NodeRef root) {
     int operations = 0;
@@ -116,8 +127,8 @@ class RowKeeper {
 
   NodeRef make_tile(NodeRef value, NodeRef axis) {
     NodeRef size = body_.axis_of(axis).size;
-    NodeRef tile = make_buffer("", static_cast<int64_t>(body_.buffers.size()), value->dtype,
-                               {&size, 1});
+    NodeRef tile =
+        make_buffer("", static_cast<int64_t>(body_.buffers.size()), value->dtype, {&size, 1});
     body_.buffers.push_back(tile);
     body_.tiles.push_back(tile);
     body_.tile_axes = rows_;

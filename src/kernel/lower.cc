@@ -9,11 +9,18 @@
 #include "kernel/emit.h"
 #include "kernel/keep_rows.h"
 #include "kernel/math_rules.h"
+#include "kernel/product.h"
 #include "kernel/stage_rows.h"
 #include "symbolic/simplify.h"
 
 namespace anneal {
 namespace {
+
+// Functions of f32 as arithmetic, narrow floats in f32.
+KernelBody with_math(KernelBody body) {
+  body.stores = lower_math(body.stores);
+  return body;
+}
 
 Program parameters_of(const KernelBody& body) {
   Program program;
@@ -34,59 +41,52 @@ NodeRef ceil_div(NodeRef size, int64_t by) {
 // The blocks of the grid's axes that a cell works on: its number, taken apart.
 class Cell {
  public:
-  Cell(Analysis& analysis, Emitter& emitter, const CellPlan& plan)
-      : analysis_(analysis), emitter_(emitter), plan_(plan) {}
+  Cell(Analysis& analysis, Emitter& emitter, std::span<const GridAxis> grid)
+      : analysis_(analysis), emitter_(emitter), grid_(grid) {}
 
   NodeRef count() const {
     NodeRef cells = index_const(1);
-    for (const GridAxis& axis : plan_.grid)
+    for (const GridAxis& axis : grid_)
       cells = index_mul(cells, ceil_div(analysis_.size(axis.axis), axis.block));
     return simplify(cells);
   }
 
-  void emit() {
+  // The range of each axis that the cell works on.
+  std::vector<Emitter::Range> ranges() {
     CodeBuilder& code = emitter_.code();
     ValueId left = code.cell();
-    ranges_.resize(plan_.grid.size());
-    for (size_t i = plan_.grid.size(); i-- > 0;) {
-      const GridAxis& axis = plan_.grid[i];
+    std::vector<Emitter::Range> ranges(grid_.size());
+    for (size_t i = grid_.size(); i-- > 0;) {
+      const GridAxis& axis = grid_[i];
       ValueId blocks = emitter_.value(ceil_div(analysis_.size(axis.axis), axis.block), 0);
       ValueId block = i == 0 ? left : code.compute(Op::Mod, DType::Index, {left, blocks});
+      if (code.is_constant(blocks, 1)) block = code.index(0);
       if (i > 0) left = code.compute(Op::FloorDiv, DType::Index, {left, blocks});
-      ranges_[i] = range_of(axis, block);
+      ValueId begin = code.mul(block, code.index(axis.block));
+      ranges[i] = emitter_.block(axis.axis, begin, axis.block, axis.tile.elements());
     }
-    loops(0);
+    return ranges;
   }
 
  private:
-  Emitter::Range range_of(const GridAxis& axis, ValueId block) {
-    CodeBuilder& code = emitter_.code();
-    ValueId begin = code.mul(block, code.index(axis.block));
-    ValueId end = code.add(begin, code.index(axis.block));
-    const int64_t multiple = analysis_.size_multiple(axis.axis);
-    if (multiple % axis.block == 0) return {begin, end, axis.block, axis.block, false};
-    end = code.min(end, emitter_.value(analysis_.size(axis.axis), 0));
-    return {begin, end, -1, std::gcd(axis.block, multiple), false};
-  }
-
-  void loops(size_t depth) {
-    if (depth == plan_.grid.size()) {
-      for (const StorePlan& group : plan_.stores) {
-        if (!analysis_.body().tiles.empty()) emitter_.serve(group.stores);
-        emitter_.stores(group.stores, group.loops);
-      }
-      return;
-    }
-    Emitter::State none;
-    emitter_.over(plan_.grid[depth].axis, ranges_[depth], plan_.grid[depth].tile, none,
-                  [&](Emitter::State&) { loops(depth + 1); });
-  }
-
   Analysis& analysis_;
   Emitter& emitter_;
-  const CellPlan& plan_;
-  std::vector<Emitter::Range> ranges_;
+  std::span<const GridAxis> grid_;
 };
+
+// Loops over the cell's blocks, and in them the stores.
+void emit_cell(Emitter& emitter, const Analysis& analysis, const CellPlan& plan,
+               std::span<const Emitter::Range> ranges) {
+  std::vector<Emitter::Loop> loops;
+  for (size_t i = 0; i < ranges.size(); ++i)
+    loops.push_back({plan.grid[i].axis, ranges[i], plan.grid[i].tile});
+  emitter.over(loops, [&] {
+    for (const StorePlan& group : plan.stores) {
+      if (!analysis.body().tiles.empty()) emitter.serve(group.stores);
+      emitter.stores(group.stores, group.loops);
+    }
+  });
+}
 
 }  // namespace
 
@@ -95,9 +95,7 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
     return std::find(options.disabled.begin(), options.disabled.end(), name) ==
            options.disabled.end();
   };
-  KernelBody prepared = body;
-  prepared.stores = lower_math(prepared.stores);
-  prepared = simplify_positions(drop_trivial_axes(prepared));
+  KernelBody prepared = simplify_positions(drop_trivial_axes(with_math(body)));
   if (enabled("split-axes")) prepared = split_axes(prepared);
   if (enabled("merge-axes")) prepared = merge_axes(prepared);
   prepared = share_axes(prepared);
@@ -110,12 +108,20 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
   Planner planner(analysis, options.capabilities, options.disabled);
   CodeBuilder code(parameters_of(body));
   Emitter emitter(analysis, planner, code);
-  const CellPlan plan = row_lanes ? planner.plan_tiles() : planner.plan_cell();
-  if (!prepared.tiles.empty()) emitter.place_tiles(row_lanes ? plan.grid.back().tile : Tile());
-  Cell cell(analysis, emitter, plan);
   LoweredBody result;
-  result.cells = prepared.stores.empty() ? index_const(0) : cell.count();
-  cell.emit();
+  if (prepared.stores.empty()) {
+    result.cells = index_const(0);
+  } else if (std::optional<ProductPlan> product = planner.plan_product()) {
+    Cell cell(analysis, emitter, product->grid);
+    result.cells = cell.count();
+    emit_product(emitter, analysis, *product, cell.ranges());
+  } else {
+    const CellPlan plan = row_lanes ? planner.plan_tiles() : planner.plan_cell();
+    if (!prepared.tiles.empty()) emitter.place_tiles(row_lanes ? plan.grid.back().tile : Tile());
+    Cell cell(analysis, emitter, plan.grid);
+    result.cells = cell.count();
+    emit_cell(emitter, analysis, plan, cell.ranges());
+  }
   result.program = std::move(code).finish();
   return result;
 }

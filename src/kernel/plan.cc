@@ -18,7 +18,7 @@ constexpr double kScatteredLane = 1.3;
 
 // Work of one cell: long enough that starting it does not matter, short enough to share.
 constexpr double kCellNanoseconds = 50e3, kWorthSharing = 20e3;
-constexpr int64_t kCellsToShare = 16;
+constexpr int64_t kCellsToShare = 16, kEnoughCells = 8;
 
 bool is_access(NodeRef node) {
   return node->op == Op::Load || node->op == Op::Store || node->op == Op::StoreAdd;
@@ -133,7 +133,9 @@ double Planner::cost(const Region& region, size_t vector_axis) {
   for (NodeRef node : region.nodes) {
     const bool scattered = vector_axis != kNoAxis && is_access(node) &&
                            stride_of(analysis_, node, vector_axis) == Stride::Other;
-    each += scattered ? kScatteredLane * lanes_ : 1;
+    // Loads can be turned in blocks, see turn_blocks(); stores cannot.
+    const double lane = node->op == Op::Load ? kScatteredLane : 2 * kScatteredLane;
+    each += scattered ? lane * lanes_ : 1;
   }
   return iterations(analysis_, region.domain) / speed(vector_axis) * each;
 }
@@ -187,6 +189,26 @@ int Planner::copies_of_stream(const Region& region, size_t axis) const {
   return static_cast<int>(std::clamp<int64_t>(vectors, 1, wanted));
 }
 
+// Lanes that are scattered over lines of memory leave the neighbours on those lines to other
+// elements: blocks use whole lines, as a transpose needs it.
+void Planner::turn_blocks(size_t vector_axis, CellPlan& plan) {
+  if (!enabled("tile") || !enabled("unroll")) return;
+  for (const Region& region : regions_)
+    for (NodeRef node : region.nodes) {
+      if (node->op != Op::Load || stride_of(analysis_, node, vector_axis) != Stride::Other)
+        continue;
+      for (GridAxis& each : plan.grid) {
+        if (each.axis == vector_axis || stride_of(analysis_, node, each.axis) != Stride::Unit)
+          continue;
+        const int64_t size = analysis_.expected_size(each.axis);
+        each.tile.copies = static_cast<int>(std::min<int64_t>(size, lanes_));
+        for (GridAxis& other : plan.grid)
+          if (other.axis == vector_axis) other.tile.copies = 1;
+        return;
+      }
+    }
+}
+
 // Tiles of the grid's axes: what a reduction loads is used for several elements at once, and enough
 // sums run at the same time to hide how long each addition takes.
 void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
@@ -206,8 +228,10 @@ void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
   const bool vector = vector_axis != kNoAxis;
   if (vector) on_grid(vector_axis)->tile.lanes = lanes_;
   if (!heaviest || (vector && !heaviest->domain.contains(vector_axis))) {
-    if (vector && heaviest == nullptr)
+    if (vector && heaviest == nullptr) {
       on_grid(vector_axis)->tile.copies = copies_of_stream(regions_.back(), vector_axis);
+      turn_blocks(vector_axis, plan);
+    }
     if (!heaviest) return;
   }
   if (!enabled("unroll")) return;
@@ -285,12 +309,23 @@ void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
   const int64_t least =
       std::min<int64_t>(kCellsToShare, static_cast<int64_t>(nanoseconds / kWorthSharing));
   cells = std::max({cells, least, int64_t{1}});
+  // Cells that share a row would each make its reductions.
+  AxisSet rows;
+  for (NodeRef reduction : analysis_.reductions()) rows = rows | analysis_.free(reduction);
+  int64_t so_far = 1;
+  std::stable_partition(plan.grid.begin(), plan.grid.end(),
+                        [&](const GridAxis& each) { return rows.contains(each.axis); });
   for (GridAxis& each : plan.grid) {
     const int64_t size = analysis_.expected_size(each.axis), step = each.tile.elements();
+    if (!rows.empty() && !rows.contains(each.axis) && so_far >= std::min(least, kEnoughCells)) {
+      each.block = ceil_div(std::max<int64_t>(1, size), step) * step;
+      continue;
+    }
     const int64_t tiles = std::max<int64_t>(1, ceil_div(size, step));
     const int64_t blocks = std::min(cells, tiles);
     each.block = ceil_div(tiles, blocks) * step;
     cells = ceil_div(cells, ceil_div(size, each.block));
+    so_far *= ceil_div(size, each.block);
   }
 }
 
@@ -298,13 +333,14 @@ CellPlan Planner::plan_cell() {
   CellPlan plan;
   if (groups_.empty()) return plan;
   const AxisSet common = common_axes();
-  const size_t vector_axis = choose_vector_axis(common);
-  NodeRef first = groups_.back()[0];
+  // A tile holds one row, so rows come one by one.
   const bool tiles = !analysis_.body().tiles.empty();
+  const size_t vector_axis = tiles ? kNoAxis : choose_vector_axis(common);
+  NodeRef first = groups_.back()[0];
   const std::vector<size_t> order =
       tiles ? common.list() : by_stride(common.list(), first, vector_axis);
   for (size_t axis : order) plan.grid.push_back({axis, 1, {}});
-  choose_register_tile(vector_axis, plan);
+  if (!tiles) choose_register_tile(vector_axis, plan);
   choose_blocks(vector_axis, plan);
   for (const std::vector<NodeRef>& group : groups_) {
     const Region& region = *std::find_if(regions_.begin(), regions_.end(),

@@ -41,6 +41,27 @@ struct CellPlan {
   std::vector<StorePlan> stores;
 };
 
+// A value that is computed once for a block and kept in memory of the cell.
+struct StagedOperand {
+  NodeRef node;
+  size_t inner;                    // the axis whose elements are neighbours there
+  size_t turned = AxisSet::kMost;  // the axis whose elements are neighbours in memory, if another
+};
+
+// Sums of products, as of matrices: what depends on the rows meets what depends on the columns. A
+// tile of rows and columns is summed in registers.
+struct ProductPlan {
+  std::vector<NodeRef> sums;  // over the same axes
+  std::vector<NodeRef> stores;
+  std::vector<GridAxis> grid;  // outermost first; the tiles of rows and columns are among them
+  size_t rows, columns;        // axes; columns are the lanes
+  size_t blocked;              // the reduced axis that is taken in blocks
+  int64_t depth;               // elements of such a block
+  std::vector<StagedOperand> staged;
+  bool through_memory;  // sums stay in memory of the cell until the stores
+  bool flat;            // everything that is summed is staged: reduced axes can run as one
+};
+
 class Planner {
  public:
   Planner(Analysis& analysis, const Capabilities& capabilities,
@@ -49,12 +70,22 @@ class Planner {
   CellPlan plan_cell();
   // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.
   CellPlan plan_tiles() const;
+  // Where the body is a product, and it pays to treat it as one.
+  std::optional<ProductPlan> plan_product();
   // Loops for reductions over the same axes, given which axes have lanes around them, and how many
   // accumulators there are before the reduced axes bring copies of their own.
   std::vector<AxisLoop> plan_reduction(const std::vector<NodeRef>& reductions,
                                        const AxisSet& lanes_around, int accumulators);
 
  private:
+  struct Operands;
+  Operands operands_of(const Region& region, size_t rows, size_t columns);
+  void choose_product_tile(ProductPlan& plan, const Region& region) const;
+  void choose_product_blocks(ProductPlan& plan, const Region& region, const Operands& operands);
+  void choose_staged(ProductPlan& plan, const Region& region, const Operands& operands);
+  double product_cost(const Region& region, size_t rows, size_t columns);
+  size_t unit_axis(NodeRef operand, const AxisSet& axes);
+
   static constexpr size_t kNoAxis = AxisSet::kMost;
 
   bool enabled(std::string_view name) const;
@@ -70,6 +101,7 @@ class Planner {
   size_t choose_vector_axis(const AxisSet& common);
 
   bool is_reused_along(const Region& region, size_t axis);
+  void turn_blocks(size_t vector_axis, CellPlan& plan);
   void choose_register_tile(size_t vector_axis, CellPlan& plan);
   int copies_of_stream(const Region& region, size_t axis) const;
   std::vector<size_t> by_stride(const std::vector<size_t>& axes, NodeRef access, size_t last);

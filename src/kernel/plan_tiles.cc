@@ -16,8 +16,7 @@ CellPlan Planner::plan_tiles() const {
   const KernelBody& body = analysis_.body();
   CellPlan plan;
   const bool vectors = enabled("vectorise"), unrolled = enabled("unroll");
-  for (NodeRef variable : body.tile_axes)
-    plan.grid.push_back({analysis_.number(variable), 1, {}});
+  for (NodeRef variable : body.tile_axes) plan.grid.push_back({analysis_.number(variable), 1, {}});
   GridAxis& rows = plan.grid.back();
   if (vectors) rows.tile.lanes = std::max(1, capabilities_.vector_bytes / 4);
   const int64_t multiple = analysis_.size_multiple(rows.axis);

@@ -164,6 +164,11 @@ class Verifier {
         expect(instruction, 1, DType::Index, 1);
         return expect_result(instruction, DType::Index, instruction.lanes);
       case Code::Combine: return check_combine(instruction);
+      case Code::Zip:
+        expect_count(instruction, 2);
+        if (instruction.lanes % 2 != 0 || instruction.bits > 1) report("zips no halves");
+        expect(instruction, 0, instruction.dtype, instruction.lanes);
+        return expect(instruction, 1, instruction.dtype, instruction.lanes);
       case Code::Load: expect_count(instruction, 2); return check_access(instruction);
       case Code::Store:
         expect_count(instruction, 3);
@@ -390,6 +395,9 @@ class Writer {
       case Code::Compute:
         return write("%{} = {} {}{}", i, type, name(instruction.op), operands(instruction));
       case Code::Splat: return write("%{} = {} splat %{}", i, type, from[0]);
+      case Code::Zip:
+        return write("%{} = {} zip {} %{} %{}", i, type, instruction.bits ? "upper" : "lower",
+                     from[0], from[1]);
       case Code::Ramp: return write("%{} = {} ramp %{} by %{}", i, type, from[0], from[1]);
       case Code::Combine:
         return write("%{} = {} combine {} %{}", i, type, name(instruction.op), from[0]);

@@ -27,6 +27,7 @@ enum class Code : uint8_t {
   Ramp,      // operand 0 + lane * operand 1, both index scalars: index lanes
   Combine,   // all lanes of operand 0 by `op` (Add Mul Max Min And Or): a scalar. Fixed tree: upper
              // half into lower half until one is left (lower first operand).
+  Zip,       // lanes of operands 0 and 1 in turns: of their lower halves (bits 0) or upper ones (1)
   Load,      // buffer `bits`. Operand 0 is the element's place: an index scalar, from which `lanes`
              // neighbours are read, or index lanes. Operand 1: condition (bool lanes) or none;
              // lanes where it fails are 0 and their memory is not touched.

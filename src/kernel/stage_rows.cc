@@ -60,8 +60,8 @@ class RowStager {
     for (NodeRef store : first)
       if (same_element(store, load, row, size))
         return make(Op::Load, {store->source(0), row, load->source(2)});
-    NodeRef tile = make_buffer("", static_cast<int64_t>(body_.buffers.size()), load->dtype,
-                               {&size, 1});
+    NodeRef tile =
+        make_buffer("", static_cast<int64_t>(body_.buffers.size()), load->dtype, {&size, 1});
     body_.buffers.push_back(tile);
     body_.tiles.push_back(tile);
     body_.axes.push_back({own, size});

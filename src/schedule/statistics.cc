@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/node_map.h"
+#include "schedule/memory_plan.h"
 #include "symbolic/bounds.h"
 
 namespace anneal {
@@ -42,6 +43,7 @@ class Counter {
     for (NodeRef node : order_) visit(node);
     for (size_t i = 0; i < body_.buffers.size(); ++i) {
       NodeRef buffer = body_.buffers[i];
+      if (is_tile(buffer)) continue;
       const double all = largest(buffer->dim(0)),
                    bytes = static_cast<double>(byte_size(buffer->dtype));
       work_.bytes_read += std::min(read_[i], all) * bytes;
@@ -65,23 +67,32 @@ class Counter {
       if (from[i]) to[i] = true;
   }
 
+  void set_axis(AxisSet& axes, NodeRef variable, bool present) const {
+    for (size_t i = 0; i < axes.size(); ++i)
+      if (body_.axes[i].variable == variable) axes[i] = present;
+  }
+
   void visit(NodeRef node) {
     AxisSet axes(body_.axes.size(), false);
     if (node->op == Op::Variable) {
-      for (size_t i = 0; i < axes.size(); ++i) axes[i] = body_.axes[i].variable == node;
+      set_axis(axes, node, true);
     } else if (is_reduce_over(node->op) || is_store(node)) {
       // The axes that follow are those it runs over: no values it depends on.
       for (NodeRef source : node->sources().first(info(node->op).sources)) add_axes(axes, source);
     } else {
       for (NodeRef source : node->sources()) add_axes(axes, source);
     }
+    // A tile holds something else for each value of these, though positions in it do not say so.
+    if (node->op == Op::Load && is_tile(node->source(0)))
+      for (NodeRef axis : body_.tile_axes) set_axis(axes, axis, true);
     count(node, axes);
     if (is_reduce_over(node->op))
       for (NodeRef over : node->sources().subspan(info(node->op).sources))
-        for (size_t i = 0; i < axes.size(); ++i)
-          if (body_.axes[i].variable == over) axes[i] = false;
+        set_axis(axes, over, false);
     axes_of_[node] = std::move(axes);
   }
+
+  bool is_tile(NodeRef buffer) const { return std::ranges::count(body_.tiles, buffer) > 0; }
 
   void count(NodeRef node, const AxisSet& axes) {
     if (node->op == Op::Load) touched(read_, node);
@@ -124,6 +135,25 @@ WorkCount count_work(const Kernel& kernel) {
   for (const KernelPhase& phase : kernel.phases)
     for (const KernelPart& part : phase) work += count_work(part.body);
   return work;
+}
+
+MemoryCount count_memory(const Schedule& schedule) {
+  const MemoryPlan plan =
+      plan_memory(schedule, [](NodeRef variable) { return bounds(variable).max; });
+  const std::vector<Lifetime> lives = lifetimes(schedule);
+  MemoryCount memory;
+  memory.arena = plan.arena_bytes;
+  for (size_t i = 0; i < schedule.buffers.size(); ++i) {
+    const ScheduleBuffer& buffer = schedule.buffers[i];
+    if (buffer.external) {
+      memory.inputs += plan.bytes[i];
+    } else if (!buffer.is_temporary()) {
+      memory.outputs += plan.bytes[i];
+    } else if (lives[i].first >= 0) {
+      memory.temporaries += plan.bytes[i];
+    }
+  }
+  return memory;
 }
 
 }  // namespace anneal

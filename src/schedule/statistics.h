@@ -18,4 +18,16 @@ struct WorkCount {
 WorkCount count_work(const KernelBody& body);
 WorkCount count_work(const Kernel& kernel);  // of all its parts
 
+// Bytes that a run needs, known before it.
+struct MemoryCount {
+  int64_t inputs = 0;       // the program's own: parameters, data, optimizer state
+  int64_t outputs = 0;      // results that are not assigned to those
+  int64_t temporaries = 0;  // meanwhile, if each had a place of its own
+  int64_t arena = 0;        // what they take as planned
+
+  int64_t peak() const { return inputs + outputs + arena; }
+};
+
+MemoryCount count_memory(const Schedule& schedule);
+
 }  // namespace anneal

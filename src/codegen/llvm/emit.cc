@@ -165,6 +165,7 @@ class Emitter {
         return;
       case Code::Ramp: result = ramp(instruction); return;
       case Code::Combine: result.value = combine(instruction); return;
+      case Code::Zip: result.value = zip(instruction); return;
       case Code::Load: result.value = load(instruction); return;
       case Code::Store: store(instruction); return;
       case Code::Loop:
@@ -232,6 +233,13 @@ class Emitter {
     Value* steps =
         builder_.CreateMul(llvm::ConstantVector::get(numbers), splat(value(instruction, 1), lanes));
     return {builder_.CreateAdd(splat(value(instruction, 0), lanes), steps), never_negative};
+  }
+
+  Value* zip(const Instruction& instruction) {
+    const int lanes = instruction.lanes, first = instruction.bits ? lanes / 2 : 0;
+    std::vector<int> order;
+    for (int i = first; i < first + lanes / 2; ++i) order.insert(order.end(), {i, lanes + i});
+    return builder_.CreateShuffleVector(value(instruction, 0), value(instruction, 1), order);
   }
 
   Value* combine(const Instruction& instruction) {
