@@ -47,11 +47,14 @@ bool bench(const BenchOptions& options) {
     fail_unknown("bench", options.name, names);
   if (options.name == kCompiler) return bench_compiler(options.json);
 
+  const ChosenDevice device(options.device);
   BenchReport report(options.json);
   bool first = true;
   for (const int threads : options.threads.empty() ? default_threads() : options.threads) {
     Peers peers(threads);
-    const BenchContext context{options, report, peers, threads, std::exchange(first, false)};
+    const BenchContext context{options, report,  peers,
+                               device,  threads, std::exchange(first, false)};
+    set_threads(threads);
     for (const BenchTable& row : kBenches)
       if (options.name == row.name || options.name == kAll) row.run(context);
   }

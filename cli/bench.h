@@ -9,9 +9,9 @@ namespace anneal::cli {
 struct BenchOptions {
   std::string name;
   std::vector<int> threads;  // empty: one, and as many as there are cores
-  std::string device = "cpu";
-  std::string only;      // cases whose name contains this
-  double seconds = 0.5;  // to measure one side of a row
+  std::string device;        // empty: what programs run on anyway
+  std::string only;          // cases whose name contains this
+  double seconds = 0.5;      // to measure one side of a row
   bool json = false;
 };
 

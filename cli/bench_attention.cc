@@ -51,7 +51,7 @@ void bench_memory(const BenchContext& context) {
   for (int64_t tokens = kFewTokens; tokens <= kManyTokens; tokens *= 2) {
     const std::string name = fmt::format("T = {}, temporaries", tokens);
     if (!context.begin(kBench, name)) continue;
-    const double bytes = planned_bytes(tokens, context.capabilities());
+    const double bytes = planned_bytes(tokens, context.device.capabilities());
     BenchRow row = context.row(kBench, name, "MB");
     row.more_is_better = false;
     row.ours = bytes * 1e-6;
@@ -76,8 +76,8 @@ void bench_time(const BenchContext& context) {
   const std::vector<int64_t> sizes{kHeads, kTimed, kWidth};
   const Tensor q = filled(sizes, 13), k = filled(sizes, 7), v = filled(sizes, 5),
                seed = filled(sizes, 3);
-  Prepared fused(context, forward_and_backward(q, k, v, seed, false));
-  Prepared plain(context, forward_and_backward(q, k, v, seed, true));
+  Prepared fused(context.device, forward_and_backward(q, k, v, seed, false));
+  Prepared plain(context.device, forward_and_backward(q, k, v, seed, true));
   const TimingOfTwo timing =
       time_both(context, [&] { return fused.run(); }, [&] { return plain.run(); });
   BenchRow row = context.row(kBench, name, "ms");

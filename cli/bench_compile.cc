@@ -50,8 +50,8 @@ void bench_scheduling(const BenchContext& context) {
   size_t kernels = 0;
   for (int i = 0; i < kRuns; ++i)
     least = std::min(least, milliseconds([&] {
-                       const Schedule schedule =
-                           schedule_program(simplify_program(roots), {context.capabilities(), {}});
+                       const Schedule schedule = schedule_program(
+                           simplify_program(roots), {context.device.capabilities(), {}});
                        kernels = schedule.kernels.size();
                      }));
   add(context, kName, least,
@@ -100,7 +100,7 @@ std::vector<const Program*> pointers(const std::vector<Program>& programs) {
 void bench_llvm(const BenchContext& context) {
   constexpr std::string_view kName = "LLVM, a kernel, cold";
   if (!context.begin(kBench, kName)) return;
-  const std::vector<Program> programs = model_programs(context.capabilities());
+  const std::vector<Program> programs = model_programs(context.device.capabilities());
   KernelCacheOptions options;
   options.threads = 1;
   KernelCache cache(options);
@@ -133,7 +133,7 @@ class ScratchFolder {
 void bench_warm_start(const BenchContext& context) {
   const std::string name = fmt::format("load {} kernels, warm", kManyKernels);
   if (!context.begin(kBench, name)) return;
-  const std::vector<Program> programs = many_programs(context.capabilities());
+  const std::vector<Program> programs = many_programs(context.device.capabilities());
   const ScratchFolder folder;
   KernelCacheOptions options;
   options.directory = folder.path();

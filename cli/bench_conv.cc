@@ -57,7 +57,7 @@ void bench_conv(const BenchContext& context) {
     for (std::string_view direction : kDirections) {
       const std::string name = fmt::format("{} {}", layer.name(), direction);
       if (!context.begin(kBench, name)) continue;
-      Prepared ours(context, {build(layer, direction)});
+      Prepared ours(context.device, {build(layer, direction)});
       const Timing timing = time_against(
           context, [&] { return ours.run(); }, PeerKind::Libraries,
           fmt::format("conv {} {} {} {} {} {} {} {} {}", direction, kImages, layer.channels,

@@ -40,7 +40,7 @@ constexpr Product kPlain{"nn", 1024, 1024, 1024};
 void against_libraries(const BenchContext& context, const Product& product) {
   const std::string name = product.name();
   if (!context.begin(kBench, name)) return;
-  Prepared ours(context, {product.build()});
+  Prepared ours(context.device, {product.build()});
   const Timing timing = time_against(
       context, [&] { return ours.run(); }, PeerKind::Libraries,
       fmt::format("gemm {} {} {} {}", product.layout, product.m, product.n, product.k));
@@ -52,7 +52,7 @@ template <typename Build>
 void against_plain(const BenchContext& context, std::string_view what, Build other) {
   const std::string name = fmt::format("{} {}", kPlain.name(), what);
   if (!context.begin(kBench, name)) return;
-  Prepared plain(context, {kPlain.build()}), changed(context, {other()});
+  Prepared plain(context.device, {kPlain.build()}), changed(context.device, {other()});
   const TimingOfTwo timing =
       time_both(context, [&] { return plain.run(); }, [&] { return changed.run(); });
   BenchRow row = context.row(kBench, name, kUnit);

@@ -47,7 +47,7 @@ void bench_rows(const BenchContext& context) {
   const Tensor x = filled({kRows, kColumns}, 13), y = filled({kRows, kColumns}, 7);
   for (const Operation& operation : kOperations) {
     if (!context.begin(kBench, operation.name)) continue;
-    Prepared ours(context, {operation.build(x, y)});
+    Prepared ours(context.device, {operation.build(x, y)});
     const double gigabytes = operation.tensors * kTensorBytes * 1e-9;
     const Timing timing = time_against(
         context, [&] { return ours.run(); }, PeerKind::PyTorch,

@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "codegen/llvm/compile.h"
-
 namespace anneal::cli {
 namespace {
 
@@ -45,33 +43,15 @@ bool BenchContext::begin(std::string_view bench, std::string_view name) const {
   return true;
 }
 
-Capabilities BenchContext::capabilities() const {
-  Capabilities capabilities;
-  capabilities.vector_bytes = host_target().vector_bytes;
-  return capabilities;
-}
-
 BenchRow BenchContext::row(std::string_view bench, std::string_view name,
                            std::string_view unit) const {
   BenchRow row;
   row.bench = bench;
   row.name = name;
-  row.device = options.device;
+  row.device = device.name();
   row.threads = threads;
   row.unit = unit;
   return row;
-}
-
-Prepared::Prepared(const BenchContext& context, std::vector<Tensor> results)
-    : results_(std::move(results)) {
-  (void)context;
-  evaluate(results_);
-}
-
-double Prepared::run() {
-  const Clock::time_point start = Clock::now();
-  evaluate(results_);
-  return seconds_since(start);
 }
 
 Timing time_against(const BenchContext& context, const Run& ours, PeerKind kind,

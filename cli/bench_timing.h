@@ -11,7 +11,7 @@
 #include "bench.h"
 #include "bench_peers.h"
 #include "bench_report.h"
-#include "schedule/capabilities.h"
+#include "prepared.h"
 
 namespace anneal::cli {
 
@@ -20,25 +20,13 @@ struct BenchContext {
   const BenchOptions& options;
   BenchReport& report;
   Peers& peers;
+  const ChosenDevice& device;
   int threads;
   bool first;  // of the numbers of threads: for what is the same with any
-
-  // Of the device.
-  Capabilities capabilities() const;
 
   // Whether the case was asked for; says that it comes next.
   bool begin(std::string_view bench, std::string_view name) const;
   BenchRow row(std::string_view bench, std::string_view name, std::string_view unit) const;
-};
-
-// A program made ready, so that running it does that and nothing else.
-class Prepared {
- public:
-  Prepared(const BenchContext& context, std::vector<Tensor> results);
-  double run();  // seconds it took
-
- private:
-  std::vector<Tensor> results_;
 };
 
 using Run = std::function<double()>;  // runs once and says how many seconds it took

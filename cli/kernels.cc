@@ -12,6 +12,7 @@
 #include <anneal/error.h>
 
 #include "base/call_site.h"
+#include "chosen_device.h"
 #include "codegen/llvm/compile.h"
 #include "ir/print.h"
 #include "json.h"
@@ -235,7 +236,7 @@ Json edge_json(const UnfusedEdge& edge) {
 }
 
 void write_json(const models::ProgramRow& row, const KernelsOptions& options,
-                const KernelListing& listing) {
+                std::string_view device, const KernelListing& listing) {
   const SourceForm* form = wanted_form(options);
   Json kernels = Json::array(), unfused = Json::array();
   for (size_t i = 0; i < listing.kernels.size(); ++i)
@@ -245,7 +246,7 @@ void write_json(const models::ProgramRow& row, const KernelsOptions& options,
   write(Json::object()
             .set("program", row.name)
             .set("scope", options.forward ? "forward" : "step")
-            .set("device", options.device)
+            .set("device", device)
             .set("nodes", listing.nodes)
             .set("crossing", listing.crossing())
             .set("work", work_json(listing.work))
@@ -267,14 +268,14 @@ std::vector<std::string_view> source_forms() {
 void kernels(const KernelsOptions& options) {
   const models::ProgramRow& row = program_named(options.program);
   wanted_form(options);  // before the work
+  const ChosenDevice device(options.device);
   const models::Program program = row.build();
-  Capabilities capabilities;
-  capabilities.vector_bytes = host_target().vector_bytes;
-  const KernelListing listing = list_kernels(program, options.forward, capabilities);
+  const KernelListing listing = list_kernels(program, options.forward, device.capabilities());
   if (options.kernel >= static_cast<int>(listing.kernels.size()))
     throw UserError(fmt::format("{} has no kernel {}", row.name, options.kernel),
                     fmt::format("they are numbered from 0 to {}", listing.kernels.size() - 1), {});
-  options.json ? write_json(row, options, listing) : write_text(row, options, listing);
+  options.json ? write_json(row, options, device.name(), listing)
+               : write_text(row, options, listing);
 }
 
 }  // namespace anneal::cli

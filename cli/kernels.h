@@ -11,9 +11,9 @@ namespace anneal::cli {
 struct KernelsOptions {
   std::string program;
   bool forward = false;  // only what the loss needs
-  std::string device = "cpu";
-  std::string source;  // one of source_forms(): the kernels themselves instead of a table
-  int kernel = -1;     // only this one
+  std::string device;    // empty: what programs run on anyway
+  std::string source;    // one of source_forms(): the kernels themselves instead of a table
+  int kernel = -1;       // only this one
   bool json = false;
 };
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <anneal/device.h>
 #include <anneal/error.h>
 
 #include "anneal_version.h"
@@ -113,6 +114,7 @@ struct CommandLine {
         kernels_command.add_flag("--forward", kernels_options.forward, "only what the loss needs");
     kernels_command.add_flag("--step", step, "loss, gradients and updates (what it does anyway)")
         ->excludes(only_forward);
+    kernels_command.add_option("--device", kernels_options.device, devices_text());
     kernels_command.add_option(
         "--source", kernels_options.source,
         fmt::format("the kernels themselves, as {}", fmt::join(source_forms(), ", ")));
@@ -129,7 +131,7 @@ struct CommandLine {
                     "how many threads both sides use, one run each: 1,2 (one, and all cores)")
         ->delimiter(',')
         ->check(CLI::Range(1, 1024));
-    bench_command.add_option("--device", bench_options.device, "the device of ours (cpu)");
+    bench_command.add_option("--device", bench_options.device, devices_text());
     bench_command.add_option("--case", bench_options.only, "only cases whose name contains this");
     bench_command
         .add_option("--seconds", bench_options.seconds, "to measure one side of a row (0.5)")
@@ -141,6 +143,11 @@ struct CommandLine {
 
  private:
   static std::string programs_text() { return fmt::format("{}", fmt::join(program_names(), ", ")); }
+
+  static std::string devices_text() {
+    return fmt::format("the device: {} (ANNEAL_DEVICE, else the first)",
+                       fmt::join(devices(), ", "));
+  }
 
   CLI::App& add(std::string_view name) {
     for (const CommandRow& row : kCommands)

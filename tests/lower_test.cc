@@ -103,6 +103,17 @@ TEST_CASE_FIXTURE(Fixture, "sums of rows, of columns and of everything") {
   }
 }
 
+// One axis is in both, among others of its size.
+TEST_CASE_FIXTURE(Fixture, "reductions that have an axis in common") {
+  NodeRef k0 = axis("k0", 3), k1 = axis("k1", 2), k2 = axis("k2", 3);
+  NodeRef k3 = axis("k3", 2), k4 = axis("k4", 6);
+  NodeRef a = buffer(18), b = buffer(24), out = buffer(1);
+  NodeRef x = BodyMaker::load(a, BodyMaker::at({k0, k1, k2}, std::vector<int64_t>{3, 2, 3}));
+  NodeRef y = BodyMaker::load(b, BodyMaker::at({k3, k1, k4}, std::vector<int64_t>{2, 2, 6}));
+  maker.store(out, index_const(0), add(sum(x, {k0, k1, k2}), sum(y, {k3, k1, k4})), {});
+  check();
+}
+
 TEST_CASE_FIXTURE(Fixture, "softmax: reductions of reductions") {
   for (int64_t n : {1, 10, 33, 64}) {
     maker = {};

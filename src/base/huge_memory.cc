@@ -28,7 +28,11 @@ size_t capacity_of(size_t bytes) {
   return rounded < bytes ? bytes : std::max(rounded, unit);
 }
 
+// More than any process can address; some allocators stop the program at such a wish.
+constexpr size_t kBeyondReach = size_t{1} << 47;
+
 void* allocate(size_t capacity) {
+  if (capacity >= kBeyondReach) return nullptr;
   if (capacity < kHugePageBytes) return std::aligned_alloc(kMemoryAlignment, capacity);
   try {
     return allocate_pages(capacity);

@@ -249,6 +249,7 @@ void CodeBuilder::store(const Access& access, ValueId value) {
     if (!is_constant(access.condition, 1))
       instruction.operands[1] = splat(access.condition, access.lanes);
   }
+  instruction.streaming = access.streaming && instruction.operands[1] == kNoValue;
   append(instruction, current_);
 }
 

@@ -486,6 +486,21 @@ ValueId Emitter::load(NodeRef node, Coordinate at) {
   return code_.load(access, !analysis_.is_written(node->source(0)));
 }
 
+bool Emitter::is_streaming(NodeRef store, int lanes) {
+  NodeRef elements = store->source(0)->dim(0);
+  const auto element = static_cast<int64_t>(byte_size(store->dtype));
+  if (store->op != Op::Store || tiles_.contains(store->source(0)) || !is_static(elements) ||
+      static_value(elements) < planner_.streaming_bytes() / element || lanes * element < 64)
+    return false;
+  const AxisForm& form = analysis_.form(store->source(1));
+  if (form.overflow || !form.rest.terms.empty() || form.rest.constant % lanes != 0) return false;
+  return std::ranges::all_of(form.terms, [&](const AxisForm::Term& term) {
+    const bool along = bindings_[term.axis].tile.lanes > 1;
+    return is_constant(term.slope) &&
+           (along ? term.slope.constant == 1 : term.slope.constant % lanes == 0);
+  });
+}
+
 void Emitter::store(NodeRef store, Coordinate at) {
   const AxisSet axes = analysis_.listed_set(store);
   CodeBuilder::Access access;
@@ -512,6 +527,7 @@ void Emitter::store(NodeRef store, Coordinate at) {
     stored = code_.compute(Op::Add, wide, {before, stored});
     if (narrow) stored = code_.compute(Op::Cast, dtype, {stored});
   }
+  access.streaming = is_streaming(store, access.lanes);
   code_.store(access, stored);
 }
 

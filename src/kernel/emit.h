@@ -151,6 +151,8 @@ class Emitter {
   };
   Place place(NodeRef position, Coordinate at, int lanes, int64_t scale = 1);
   ValueId tile_place(NodeRef position, Coordinate at);
+  // Whether a store fills whole lines of memory too large for any cache.
+  bool is_streaming(NodeRef store, int lanes);
   CodeBuilder::Access access_to(const Layout& layout, Coordinate at);
   ValueId place_in(const Layout& layout, Coordinate at, int lanes);
   // The sum, made from the outside in.

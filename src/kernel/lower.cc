@@ -11,6 +11,7 @@
 #include "kernel/keep_rows.h"
 #include "kernel/math_rules.h"
 #include "kernel/product.h"
+#include "kernel/row_division.h"
 #include "kernel/stage_rows.h"
 #include "symbolic/simplify.h"
 
@@ -131,6 +132,7 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
   if (enabled("split-axes")) prepared = split_axes(prepared);
   if (enabled("merge-axes")) prepared = merge_axes(prepared);
   prepared = share_axes(prepared);
+  if (enabled("reciprocals")) prepared = multiply_by_reciprocals(prepared);
   // Rows are the lanes of values that were too large to be stored; of others, lanes run along them.
   const bool row_lanes = !prepared.tiles.empty();
   if (row_lanes && enabled("stage")) prepared = stage_rows(prepared);

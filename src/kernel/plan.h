@@ -79,6 +79,8 @@ class Planner {
   Planner(Analysis& analysis, const Capabilities& capabilities,
           const std::vector<std::string>& disabled);
 
+  int64_t streaming_bytes() const { return capabilities_.streaming_bytes; }
+
   CellPlan plan_cell();
   // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.
   CellPlan plan_tiles() const;

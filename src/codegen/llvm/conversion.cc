@@ -50,7 +50,8 @@ Value* Arithmetic::float_to_int(Value* value, DType to) {
   llvm::Type* type = value_type(builder_.getContext(), to, lanes_of(value));
   auto bound = [&](double number) { return llvm::ConstantFP::get(value->getType(), number); };
   auto integer = [&](uint64_t bits) { return llvm::ConstantInt::get(type, bits); };
-  const double past = 2 * static_cast<double>(max_value(to) / 2 + 1);
+  const uint64_t half = max_value(to) / 2 + 1;
+  const double past = 2 * static_cast<double>(half);
   Value* inside =
       is_unsigned(to) ? builder_.CreateFPToUI(value, type) : builder_.CreateFPToSI(value, type);
   Value* too_small = builder_.CreateFCmpOLE(value, bound(static_cast<double>(min_value(to))));

@@ -24,6 +24,9 @@ constexpr uint64_t kBase = uint64_t{1} << 20;
 // their addresses.
 constexpr uint64_t kFarAway = uint64_t{1} << 62;
 
+// Before the first function: sanitizers look there for what they know of a function they call.
+constexpr uint64_t kMargin = 64;
+
 struct Linking {
   CodeImage image;
   std::string problem;
@@ -37,7 +40,7 @@ class ImageMemory : public jitlink::JITLinkMemoryManager {
   void allocate(const jitlink::JITLinkDylib*, jitlink::LinkGraph& graph,
                 OnAllocatedFunction on_allocated) override {
     jitlink::BasicLayout layout(graph);
-    uint64_t end = 0;
+    uint64_t end = kMargin;
     for (auto& [group, segment] : layout.segments()) {
       end = llvm::alignTo(end, segment.Alignment);
       segment.Addr = ExecutorAddr(kBase + end);

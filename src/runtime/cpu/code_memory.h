@@ -23,7 +23,7 @@ class CodeMemory {
   CodeMemory& operator=(const CodeMemory&) = delete;
 
   // Where image i is.
-  const std::byte* address(size_t i) const { return memory_ + offsets_[i]; }
+  std::byte* address(size_t i) const { return memory_ + offsets_[i]; }
 
  private:
   std::byte* memory_ = nullptr;

@@ -180,7 +180,7 @@ void KernelCache::add(std::span<Missing> missing) {
   statistics_.compiled += static_cast<int64_t>(to_compile.size());
   statistics_.loaded += static_cast<int64_t>(missing.size() - to_compile.size());
   for (size_t i = 0; i < missing.size(); ++i) {
-    const std::byte* entry = memory->address(i) + missing[i].image.functions[0].offset;
+    std::byte* entry = memory->address(i) + missing[i].image.functions[0].offset;
     functions_.emplace(missing[i].content, reinterpret_cast<KernelFunction>(entry));
   }
   memory_.push_back(std::move(memory));

@@ -1,0 +1,30 @@
+// The device that a command's --device names.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <anneal/device.h>
+
+#include "runtime/device.h"
+
+namespace anneal::cli {
+
+// The current device of this thread while it lives: the one of that name, or the one that programs
+// run on anyway where the name is empty. A UserError lists the devices when there is none.
+class ChosenDevice {
+ public:
+  explicit ChosenDevice(const std::string& name);
+
+  const std::string& name() const { return name_; }
+  Device* device() const { return device_; }  // null: it makes no kernels
+  // Of a device that makes kernels; a UserError for others.
+  const Capabilities& capabilities() const;
+
+ private:
+  std::string name_;
+  std::unique_ptr<DeviceScope> scope_;
+  Device* device_ = nullptr;
+};
+
+}  // namespace anneal::cli

@@ -1,0 +1,83 @@
+#include "prepared.h"
+
+#include <chrono>
+
+#include "programs.h"
+#include "runtime/compiled_program.h"
+
+namespace anneal::cli {
+
+// Members are in the order in which they need each other.
+struct Prepared::Plan {
+  Device& device;
+  Contents contents{Bindings{}};
+  Request request;
+  CanonicalProgram program;
+  CompiledProgram compiled;
+  std::shared_ptr<const SizedProgram> sized;
+  std::vector<std::shared_ptr<Storage>> inputs;  // memory of the host that is used as it is
+  std::vector<std::unique_ptr<DeviceMemory>> memory;
+  std::vector<Place> places;  // by buffer of the schedule
+
+  Plan(Device& on, const std::vector<Tensor>& results)
+      : device(on),
+        request{nodes_of(results), {}, &contents},
+        program(request),
+        compiled(program, device) {
+    bool fresh = false;
+    sized = compiled.sized({}, &fresh);
+    const Place arena =
+        sized->memory.arena_bytes > 0 ? allocate(sized->memory.arena_bytes) : Place{};
+    for (size_t i = 0; i < compiled.schedule().buffers.size(); ++i) {
+      const ScheduleBuffer& buffer = compiled.schedule().buffers[i];
+      if (const int slot = compiled.slots()[i]; slot >= 0)
+        places.push_back(place_of(program.slots()[static_cast<size_t>(slot)]));
+      else if (buffer.is_temporary())
+        places.push_back({arena.memory, sized->memory.offsets[i]});
+      else
+        places.push_back(allocate(sized->memory.bytes[i]));
+    }
+  }
+
+  Place allocate(int64_t bytes) {
+    memory.push_back(device.allocate(bytes));
+    return {memory.back()->handle(), 0};
+  }
+
+  Place place_of(NodeRef input) {
+    std::shared_ptr<Storage> storage = contents.find(input);
+    if (device.shares_host_memory()) {
+      inputs.push_back(storage);
+      return {storage->bytes.data(), 0};
+    }
+    const Place place = allocate(static_cast<int64_t>(storage->bytes.size()));
+    device.copy_in(storage->bytes, place);
+    return place;
+  }
+
+  void run() const {
+    if (const Executable* executable = compiled.executable())
+      executable->run({places, sized->sizes}, 0, compiled.phases());
+  }
+};
+
+Prepared::Prepared(const ChosenDevice& device, std::vector<Tensor> results)
+    : results_(std::move(results)) {
+  if (device.device()) plan_ = std::make_unique<Plan>(*device.device(), results_);
+  run();
+}
+
+Prepared::~Prepared() = default;
+Prepared::Prepared(Prepared&&) noexcept = default;
+
+double Prepared::run() {
+  const auto start = std::chrono::steady_clock::now();
+  if (plan_) {
+    plan_->run();
+  } else {
+    evaluate(results_);
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace anneal::cli
