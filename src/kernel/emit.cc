@@ -569,6 +569,18 @@ ValueId Emitter::start_value(NodeRef reduction, int lanes) {
   return code_.constant(start_of(reduction), lanes);
 }
 
+ValueId Emitter::or_empty(NodeRef reduction, ValueId total) {
+  if (reduction->op != Op::SumOver || !is_float(reduction->dtype)) return total;
+  for (size_t axis : analysis_.listed_set(reduction).list()) {
+    if (!analysis_.may_be_empty(axis)) continue;
+    ValueId some =
+        code_.compute(Op::Lt, DType::Bool, {code_.index(0), value(analysis_.size(axis), 0)});
+    ValueId zero = code_.constant(Scalar::of_int(reduction->dtype, 0));
+    total = code_.compute(Op::Where, reduction->dtype, {some, total, zero});
+  }
+  return total;
+}
+
 ValueId Emitter::advance(const Accumulator& accumulator, Coordinate at, ValueId total) {
   NodeRef reduction = accumulator.reduction, term = reduction->source(0);
   const bool product = reduction->op == Op::SumOver && term->op == Op::Mul &&
@@ -655,15 +667,7 @@ void Emitter::reduce(NodeRef node) {
       left = half;
     }
     ValueId total = own_lanes > 1 ? code_.combine(op, state[i]) : state[i];
-    if (reduction->op == Op::SumOver && is_float(reduction->dtype))
-      for (size_t axis : own.list()) {
-        if (!analysis_.may_be_empty(axis)) continue;
-        ValueId some =
-            code_.compute(Op::Lt, DType::Bool, {code_.index(0), value(analysis_.size(axis), 0)});
-        ValueId zero = code_.constant(Scalar::of_int(reduction->dtype, 0));
-        total = code_.compute(Op::Where, reduction->dtype, {some, total, zero});
-      }
-    remember(reduction, accumulators[i].at, total);
+    remember(reduction, accumulators[i].at, or_empty(reduction, total));
   }
 }
 

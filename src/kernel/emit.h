@@ -83,6 +83,8 @@ class Emitter {
     Coordinate at;
   };
   ValueId start_value(NodeRef reduction, int lanes);
+  // The total, or 0 where it is a sum of nothing.
+  ValueId or_empty(NodeRef reduction, ValueId total);
   // The total after one more term of each accumulator, within what the axes are bound to.
   ValueId advance(const Accumulator& accumulator, Coordinate at, ValueId total);
   void remember(NodeRef node, Coordinate at, ValueId value);
