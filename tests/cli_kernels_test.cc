@@ -10,6 +10,7 @@
 #include "cli_runner.h"
 #include "codegen/llvm/compile.h"
 #include "models/program.h"
+#include "runtime/cpu/cpu_device.h"
 #include "schedule/memory_plan.h"
 #include "schedule/statistics.h"
 #include "transform/simplify.h"
@@ -18,13 +19,13 @@ using namespace anneal;
 
 namespace {
 
-// As `anneal kernels` schedules it, with vectors of the host's width.
+// As `anneal kernels` schedules it.
 Schedule schedule_of(const models::Program& program, bool forward) {
   std::vector<NodeRef> roots{program.loss.node()};
   if (!forward)
     for (const Tensor& tensor : program.updates) roots.push_back(tensor.node());
   ScheduleOptions options;
-  options.capabilities.vector_bytes = host_target().vector_bytes;
+  options.capabilities = cpu_capabilities();
   return schedule_program(simplify_program(roots), options);
 }
 
