@@ -48,6 +48,17 @@ NodeRef in_f32(NodeRef node) {
 
 NodeRef rounded_back(const Match& m) { return make_cast(in_f32(m.root()), m.root()->dtype); }
 
+// Of nothing, an extreme is its unit; a format without infinities has another one than f32.
+NodeRef reduced_in_f32(const Match& m) {
+  NodeRef wide = in_f32(m.root());
+  const DType dtype = m.root()->dtype;
+  if (wide->op == Op::MaxOver)
+    wide = make(Op::Max, {wide, make_const(DType::F32, lowest(dtype).as_double())});
+  else if (wide->op == Op::MinOver)
+    wide = make(Op::Min, {wide, make_const(DType::F32, highest(dtype).as_double())});
+  return make_cast(wide, dtype);
+}
+
 // A choice rounds nothing: it moves bits.
 NodeRef choose_bits(const Match& m) {
   const DType dtype = m.root()->dtype, bits = byte_size(dtype) == 1 ? DType::U8 : DType::U16;
@@ -66,7 +77,7 @@ const RuleSet kNarrowFloatRules{
         {"choose", op(Op::Where, x, y, z).when(is_narrow_value), choose_bits},
         {"reduce",
          any_of({Op::SumOver, Op::ProdOver, Op::MaxOver, Op::MinOver}).when(is_narrow_value),
-         rounded_back},
+         reduced_in_f32},
     }};
 
 }  // namespace anneal
