@@ -10,6 +10,7 @@
 #include "kernel/axis_form.h"
 #include "schedule/match_axes.h"
 #include "schedule/substitute.h"
+#include "symbolic/bounds.h"
 
 namespace anneal {
 namespace {
@@ -19,6 +20,9 @@ class RowStager {
   explicit RowStager(const KernelBody& body) : body_(body), free_(body.axes) {}
 
   KernelBody run() {
+    // Out of a loop that never runs, memory that is not there would be read.
+    for (const Axis& axis : body_.axes)
+      if (bounds(axis.size).min < 1) return body_;
     const std::vector<NodeRef> order = topological_order(body_.stores);
     NodeMap<NodeRef> images;
     std::vector<NodeRef> first;  // stores of the tiles
