@@ -106,6 +106,7 @@ class Planner {
   double product_cost(const Region& region, size_t rows, size_t columns);
   double extent(std::span<const size_t> axes) const;
   static bool is_plain(NodeRef operand);
+  bool lies_as_summed(NodeRef operand, std::span<const size_t> summed);
   double pack_cost(NodeRef operand, size_t last, bool of_rows, std::span<const size_t> summed);
   size_t unit_axis(NodeRef operand, const AxisSet& axes);
 

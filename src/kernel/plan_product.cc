@@ -144,6 +144,12 @@ bool Planner::is_plain(NodeRef operand) {
   return operand->op == Op::Load && operand->source(2)->is_const();
 }
 
+// Whether the elements that are summed are neighbours in memory, in order.
+bool Planner::lies_as_summed(NodeRef operand, std::span<const size_t> summed) {
+  return is_plain(operand) && can_flatten(std::span(&operand, 1), summed) &&
+         stride_of(analysis_, operand, summed.back()) == Stride::Unit;
+}
+
 // Steps it takes to bring all of an operand into memory of the cell once.
 double Planner::pack_cost(NodeRef operand, size_t last, bool of_rows,
                           std::span<const size_t> summed) {
@@ -181,7 +187,7 @@ double Planner::product_cost(const Region& region, size_t rows, size_t columns) 
   // for each.
   double pack_rows = 0, pack_columns = 0;
   for (NodeRef operand : operands.of_rows)
-    if (vectors > 4 || !is_plain(operand)) pack_rows += pack_cost(operand, rows, true, summed);
+    if (!lies_as_summed(operand, summed)) pack_rows += pack_cost(operand, rows, true, summed);
   for (NodeRef operand : operands.of_columns)
     pack_columns += pack_cost(operand, columns, false, summed);
   constexpr double kRepeats = 8;
@@ -250,7 +256,9 @@ void Planner::choose_staged(ProductPlan& plan, const Region& region, const Opera
     const bool lies_well = plain && (!columns || unit == side.axes.back()) &&
                            can_flatten(std::span(&operand, 1), side.axes);
     const bool near = bytes <= static_cast<double>(capabilities_.fast_memory_bytes) / 2;
-    if (lies_well && (near || uses < 3)) return;
+    // Rows that are read element by element in order need not be brought nearer.
+    const bool in_order = !columns && lies_as_summed(operand, plan.summed);
+    if (lies_well && (near || in_order || uses < 3)) return;
     if (uses < 2 && side.axes.size() == 1) return;
     StagedOperand staged{operand, !columns, side.axes.back()};
     if (columns) {
@@ -258,9 +266,7 @@ void Planner::choose_staged(ProductPlan& plan, const Region& region, const Opera
     } else if (unit != kNoAxis) {
       staged.inner = unit;
     }
-    const size_t contiguous = columns ? staged.turned : staged.inner;
-    staged.flat = plain && contiguous == plan.summed.back() &&
-                  can_flatten(std::span(&operand, 1), plan.summed);
+    staged.flat = unit == plan.summed.back() && lies_as_summed(operand, plan.summed);
     if (columns && !staged.flat && staged.turned != kNoAxis &&
         analysis_.expected_size(staged.turned) < lanes_)
       staged.turned = kNoAxis;
@@ -298,7 +304,11 @@ int64_t Planner::block_side(ProductPlan& plan, const ProductSide& side, int64_t 
     const int64_t step =
         i + 1 == side.axes.size() && side.axes.size() == 1 ? side.tile.elements() : 1;
     const int64_t room = std::max<int64_t>(1, most / inside);
-    int64_t block = std::max(step, room / step * step);
+    // A little more is better than one block more.
+    const int64_t nearly = room + room / 8;
+    int64_t block = std::max(step, (size <= nearly ? nearly : room) / step * step);
+    if (ceil_div(size, std::max(step, nearly / step * step)) < ceil_div(size, block))
+      block = nearly / step * step;
     block = round_up(ceil_div(size, ceil_div(size, block)), step);
     // Axes outside of one that is not whole come one by one.
     const bool whole_inside =
