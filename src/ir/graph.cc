@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -151,60 +150,54 @@ const Shape* Graph::intern_shape(std::span<const NodeRef> dims) {
 
 void Graph::store(NodeRef node, std::shared_ptr<Storage> storage) {
   stored_bytes_ += storage->bytes.size();
+  if (storage.use_count() > 1) sharers_[storage.get()].push_back(node);
+  if (node->op != Op::Buffer) ++results_;
   storage_[node] = std::move(storage);
 }
 
-Storage* Graph::stored(NodeRef node) const { return shared_storage(node).get(); }
+Storage* Graph::stored(NodeRef node) const {
+  auto entry = storage_.find(node);
+  return entry == storage_.end() ? nullptr : entry->second.get();
+}
 
 std::shared_ptr<Storage> Graph::shared_storage(NodeRef node) const {
   auto entry = storage_.find(node);
   return entry == storage_.end() ? nullptr : entry->second;
 }
 
-namespace {
-
-// The storages of some nodes, and which node each belongs to.
-template <typename Table>
-std::unordered_map<const Storage*, NodeRef> owners(std::span<const NodeRef> nodes,
-                                                   const Table& storage) {
-  std::unordered_map<const Storage*, NodeRef> result;
-  for (NodeRef node : nodes) {
-    auto entry = storage.find(node);
-    if (entry != storage.end()) result.emplace(entry->second.get(), node);
-  }
-  return result;
-}
-
-}  // namespace
-
 size_t Graph::shared_bytes(std::span<const NodeRef> nodes) const {
-  const auto owner = owners(nodes, storage_);
-  std::unordered_set<const Storage*> shared;
   size_t bytes = 0;
-  for (const auto& [node, storage] : storage_) {
-    auto entry = owner.find(storage.get());
-    if (entry == owner.end() || entry->second == node) continue;
-    if (shared.insert(storage.get()).second) bytes += storage->bytes.size();
-  }
+  for (NodeRef node : nodes)
+    if (Storage* storage = stored(node); storage && !other_holders(node).empty())
+      bytes += storage->bytes.size();
   return bytes;
 }
 
+std::vector<NodeRef> Graph::other_holders(NodeRef node) const {
+  std::vector<NodeRef> holders;
+  const Storage* storage = stored(node);
+  auto entry = sharers_.find(storage);
+  if (entry == sharers_.end()) return holders;
+  for (NodeRef sharer : entry->second)
+    if (sharer != node && stored(sharer) == storage) holders.push_back(sharer);
+  return holders;
+}
+
 void Graph::separate(std::span<const NodeRef> nodes) {
-  const auto owner = owners(nodes, storage_);
-  std::unordered_map<const Storage*, std::shared_ptr<Storage>> copies;
-  for (auto& [node, storage] : storage_) {
-    auto entry = owner.find(storage.get());
-    if (entry == owner.end() || entry->second == node) continue;
-    std::shared_ptr<Storage>& copy = copies[storage.get()];
-    if (!copy) {
-      copy = std::make_shared<Storage>(*storage);
-      stored_bytes_ += copy->bytes.size();
-    }
-    storage = copy;
+  for (NodeRef node : nodes) {
+    const std::vector<NodeRef> holders = other_holders(node);
+    sharers_.erase(stored(node));
+    if (holders.empty()) continue;
+    auto copy = std::make_shared<Storage>(*stored(node));
+    stored_bytes_ += copy->bytes.size();
+    for (NodeRef holder : holders) storage_[holder] = copy;
+    sharers_[copy.get()] = holders;
   }
 }
 
 void Graph::forget_results() {
+  if (results_ == 0) return;
+  results_ = 0;
   std::erase_if(storage_, [](const auto& entry) { return entry.first->op != Op::Buffer; });
 }
 
@@ -251,6 +244,8 @@ void Graph::collect() {
   std::swap(lists_, fresh.lists_);
   std::swap(symbols_, fresh.symbols_);
   std::swap(storage_, fresh.storage_);
+  std::swap(sharers_, fresh.sharers_);
+  std::swap(results_, fresh.results_);
   std::swap(attached_, fresh.attached_);
   for (size_t i = 0; i < roots.size(); ++i) roots[i]->node_ = images[i];
   generation_ = next_generation();

@@ -73,6 +73,7 @@ class Graph {
 
  private:
   friend class detail::Root;
+  std::vector<NodeRef> other_holders(NodeRef node) const;  // of its storage
   // A node is looked for beside the users of its newest source; a leaf anywhere.
   struct NodeHint {
     uint32_t operator()(const Node& node) const { return of(node.key, node.sources()); }
@@ -89,6 +90,9 @@ class Graph {
   InternTable<IntList, KeyHint> lists_;
   InternTable<Symbol, KeyHint> symbols_;
   std::unordered_map<NodeRef, std::shared_ptr<Storage>> storage_;
+  // Who came later to a storage that had a node already. Some may have left since.
+  std::unordered_map<const Storage*, std::vector<NodeRef>> sharers_;
+  size_t results_ = 0;  // storages of nodes that are no buffers
   std::unordered_map<NodeRef, std::shared_ptr<const void>> attached_;
   std::unique_ptr<detail::Root> roots_;  // sentinel of a ring
   uint64_t generation_;

@@ -259,7 +259,8 @@ void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
     int best = 1;
     double least = 1e300;
     for (int copies = 1; copies <= std::min<int64_t>(size, budget / along); ++copies) {
-      const double full = static_cast<double>(size / copies) * (copies * (along + 1.0) + along);
+      const int64_t tiles = size / copies;
+      const double full = static_cast<double>(tiles) * (copies * (along + 1.0) + along);
       const double rest = static_cast<double>(size % copies) * (along + 1.0 + along);
       if (full + rest > least) continue;
       least = full + rest;

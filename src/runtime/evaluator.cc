@@ -64,10 +64,6 @@ thread_local Entry* t_entry = nullptr;  // of the innermost DeviceScope
 
 }  // namespace
 
-bool Request::stores(NodeRef assign) const {
-  return std::ranges::find(assigns, assign) != assigns.end();
-}
-
 Evaluator& current_evaluator() {
   Registry& devices = registry();
   std::lock_guard lock(devices.mutex);

@@ -15,12 +15,11 @@ namespace anneal {
 
 // One run of a program, in the current graph.
 struct Request {
-  std::vector<NodeRef> roots;    // whose values are wanted
-  std::vector<NodeRef> assigns;  // Assign nodes to store, after every read; no target twice
+  std::vector<NodeRef> roots;  // whose values are wanted
+  // Assign nodes to store, after every read; no target twice. Others are the value they were to
+  // store.
+  std::vector<NodeRef> assigns;
   const Contents* contents = nullptr;
-
-  // Whether an Assign takes effect. One that does not is the value it was to store.
-  bool stores(NodeRef assign) const;
 };
 
 class Evaluator {

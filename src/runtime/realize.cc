@@ -8,6 +8,7 @@
 #include <anneal/tensor.h>
 
 #include "ir/interpreter.h"
+#include "ir/node_map.h"
 #include "runtime/evaluator.h"
 #include "tensor/lift.h"
 
@@ -56,50 +57,57 @@ std::vector<NodeRef> nodes_of(const std::vector<Tensor>& tensors) {
   return nodes;
 }
 
+// What a call computes. Nodes of the current graph.
+struct Work {
+  std::vector<NodeRef> roots, assigns, targets;
+
+  explicit Work(const std::vector<Tensor>& tensors)
+      : roots(nodes_of(tensors)), assigns(assignments(roots)), targets(targets_of(assigns)) {}
+};
+
 // Between public calls no raw handles are held, so the graph may be tidied. Memory that results
 // share with a parameter has to be copied before the parameter changes: where that is much, first
 // see whether the results are still needed.
-void tidy(const CallScope& call, const std::vector<Tensor>& tensors) {
+Work begin(const CallScope& call, const std::vector<Tensor>& tensors) {
   constexpr size_t kMuch = size_t{1} << 20;
-  if (!call.outermost()) return;
   Graph& graph = current_graph();
-  graph.collect_if_worthwhile();
-  const std::vector<NodeRef> targets = targets_of(assignments(nodes_of(tensors)));
-  if (!targets.empty() && graph.shared_bytes(targets) > kMuch) graph.collect();
+  if (call.outermost()) graph.collect_if_worthwhile();
+  Work work(tensors);
+  if (!call.outermost() || graph.shared_bytes(work.targets) <= kMuch) return work;
+  graph.collect();
+  return Work(tensors);
 }
 
 // Computes the roots and stores what they assign. The answers are buffers.
-std::vector<NodeRef> compute(std::span<const NodeRef> roots, const Bindings& bindings) {
+std::vector<NodeRef> compute(const Work& work, const Bindings& bindings) {
   Graph& graph = current_graph();
-  Request request;
-  request.assigns = assignments(roots);
-  const std::vector<NodeRef> targets = targets_of(request.assigns);
-  check_memory(targets);
-  Contents contents(bindings);
-  request.contents = &contents;
-  graph.separate(targets);
+  check_memory(work.targets);
+  const Contents contents(bindings);
+  NodeMap<char> written;  // assignments that take effect, and their targets
+  for (NodeRef assign : work.assigns) written[assign] = written[assign->source(0)] = 1;
 
-  auto assigned = [&](NodeRef node) { return std::ranges::find(targets, node) != targets.end(); };
   // What a root's value is the memory of, once the stores are done; null: it is computed.
   auto memory_of = [&](NodeRef root) -> NodeRef {
-    if (root->op == Op::Assign && request.stores(root)) return root->source(0);
-    bool kept = root->op == Op::Buffer && !contents.is_bound(root) && !assigned(root);
+    if (root->op == Op::Assign) return written.contains(root) ? root->source(0) : nullptr;
+    const bool kept = root->op == Op::Buffer && !contents.is_bound(root) && !written.contains(root);
     return kept && graph.stored(root) ? root : nullptr;
   };
-  for (NodeRef root : roots)
+  Request request{{}, work.assigns, &contents};
+  for (NodeRef root : work.roots)
     if (!is_constant_memory(root) && !memory_of(root)) request.roots.push_back(root);
+  graph.separate(work.targets);
   std::vector<std::shared_ptr<Storage>> values = current_evaluator().run(request);
 
   std::vector<NodeRef> results;
   auto value = values.begin();
-  for (NodeRef root : roots) {
+  for (NodeRef root : work.roots) {
     NodeRef memory = memory_of(root);
     if (is_constant_memory(root))
       results.push_back(root);
     else
       results.push_back(store(memory ? graph.shared_storage(memory) : std::move(*value++)));
   }
-  if (!request.assigns.empty()) graph.forget_results();
+  if (!work.assigns.empty()) graph.forget_results();
   return results;
 }
 
@@ -108,33 +116,31 @@ std::vector<NodeRef> compute(std::span<const NodeRef> roots, const Bindings& bin
 std::vector<Tensor> evaluate(const std::vector<Tensor>& tensors, const Bindings& bindings,
                              Location where) {
   CallScope call("evaluate", where);
-  tidy(call, tensors);
+  const Work work = begin(call, tensors);
   std::vector<Tensor> results;
-  for (NodeRef result : compute(nodes_of(tensors), bindings)) results.push_back(wrap(result));
+  for (NodeRef result : compute(work, bindings)) results.push_back(wrap(result));
   return results;
 }
 
 const Tensor& Tensor::realize(Location where) const {
   CallScope call("realize", where);
-  tidy(call, {*this});
+  const Work work = begin(call, {*this});
   Graph& graph = current_graph();
-  NodeRef node = node_of(*this);
+  NodeRef node = work.roots[0];
   if (node->op == Op::Buffer && graph.stored(node)) return *this;
-  NodeRef result = compute({&node, 1}, {})[0];
+  NodeRef result = compute(work, {})[0];
   if (node->op == Op::Assign) result = node->source(0);
   // Expressions over it need not compute it again, and every handle on it reads what was computed
   // now, whatever is assigned later.
-  if (assignments({&node, 1}).empty()) graph.store(node, graph.shared_storage(result));
+  if (work.assigns.empty()) graph.store(node, graph.shared_storage(result));
   graph.redirect_roots(node, result);
   return *this;
 }
 
 std::vector<std::byte> Tensor::read(DType as, const Bindings& bindings, Location where) const {
   CallScope call("to_vector", where);
-  tidy(call, {*this});
-  NodeRef node = node_of(*this);
-  std::shared_ptr<Storage> storage =
-      current_graph().shared_storage(compute({&node, 1}, bindings)[0]);
+  const Work work = begin(call, {*this});
+  std::shared_ptr<Storage> storage = current_graph().shared_storage(compute(work, bindings)[0]);
   if (storage->dtype != as) {
     Value value = to_value(*storage);
     for (uint64_t& payload : value.payload)
