@@ -43,7 +43,7 @@ constexpr std::string_view kDirections[] = {"forward", "input", "weights"};
 Tensor build(const Layer& layer, std::string_view direction) {
   const Tensor image = filled({kImages, layer.channels, layer.size, layer.size}, 13);
   const Tensor weights = filled({layer.outputs, layer.channels, layer.kernel, layer.kernel}, 7);
-  const Tensor result =
+  Tensor result =
       conv2d(image, weights, {}, {.stride = {layer.stride}, .padding = {layer.padding()}});
   if (direction == "forward") return result;
   const Tensor seed = filled({kImages, layer.outputs, layer.steps(), layer.steps()}, 5);

@@ -1,6 +1,7 @@
 #include "bench_report.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>

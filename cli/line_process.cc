@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -35,7 +36,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 // This process's variables with those given in place of equal names.
 std::vector<std::string> environment_with(const LineProcess::Settings& settings) {
   std::vector<std::string> all;
-  for (const auto& [name, value] : settings) all.push_back(name + "=" + value);
+  for (const auto& [name, value] : settings) all.push_back(fmt::format("{}={}", name, value));
   for (char** entry = environ; entry && *entry; ++entry) {
     const std::string_view text(*entry);
     bool replaced = false;

@@ -1,7 +1,7 @@
 // Every elementwise op and every cast as machine code, for several instruction sets and lane
 // counts, against semantics.h.
 #include <cmath>
-#include <cstdlib>
+#include <deque>
 #include <random>
 
 #include <fmt/format.h>
@@ -213,31 +213,28 @@ Program program_of_casts(Op op, DType from, const std::vector<DType>& to, uint16
   return b.program;
 }
 
-void check_casts(Op op, KernelCache& cache, const std::string& cpu, Comparison& comparison) {
-  std::mt19937_64 random(2);
-  for (DType from : storable_dtypes()) {
-    std::vector<DType> to;
-    for (DType dtype : storable_dtypes()) {
-      if (op == Op::Cast || byte_size(dtype) == byte_size(from)) to.push_back(dtype);
-    }
-    const std::vector<Scalar> values = cast_sources(from, random);
-    std::vector<std::vector<Scalar>> wanted;
-    for (DType dtype : to) {
-      wanted.emplace_back();
-      for (Scalar value : values)
-        wanted.back().push_back(evaluate(op, dtype, std::span(&value, 1)));
-    }
-    for (uint16_t lanes : kLaneCounts) {
-      const Program program = program_of_casts(op, from, to, lanes);
-      REQUIRE(verify(program) == "");
+// Casts from `from` to every dtype `to`, as code for every target, against evaluate().
+void check_casts(Op op, DType from, const std::vector<DType>& to, std::deque<KernelCache>& caches,
+                 std::mt19937_64& random, Comparison& comparison) {
+  const std::vector<Scalar> values = cast_sources(from, random);
+  std::vector<std::vector<Scalar>> wanted;
+  for (DType dtype : to) {
+    wanted.emplace_back();
+    for (Scalar value : values) wanted.back().push_back(evaluate(op, dtype, std::span(&value, 1)));
+  }
+  for (uint16_t lanes : kLaneCounts) {
+    const Program program = program_of_casts(op, from, to, lanes);
+    REQUIRE(verify(program) == "");
+    for (size_t target = 0; target < caches.size(); ++target) {
       std::vector<Memory> memory{Memory(from, values)};
       for (DType dtype : to) memory.emplace_back(dtype, values.size());
-      run_all(cache.compile(program), memory, static_cast<int64_t>(values.size() / lanes));
+      const KernelFunction function = caches[target].compile(program);
+      run_all(function, memory, static_cast<int64_t>(values.size() / lanes));
       for (size_t k = 0; k < to.size(); ++k) {
         for (size_t i = 0; i < values.size(); ++i) {
           comparison.expect(memory[1 + k].at(i), wanted[k][i], [&] {
             return fmt::format("{} of {} {} to {} in {} lanes for {}", name(op), name(from),
-                               to_text(values[i]), name(to[k]), lanes, cpu);
+                               to_text(values[i]), name(to[k]), lanes, targets()[target].cpu);
           });
         }
       }
@@ -248,49 +245,68 @@ void check_casts(Op op, KernelCache& cache, const std::string& cpu, Comparison& 
 }  // namespace
 
 TEST_CASE("cpu codegen: every elementwise op on every dtype it accepts") {
-  for (const CpuTarget& target : targets()) {
-    CAPTURE(target.cpu);
-    KernelCache cache({.target = target});
-    std::mt19937_64 random(1);
-    Comparison comparison;
-    for (DType dtype : arithmetic_dtypes()) {
-      const Pairs values = pairs(dtype, random);
-      const std::vector<Op> ops = ops_of(dtype);
-      for (uint16_t lanes : kLaneCounts) {
-        const Program program = program_of_ops(dtype, lanes, ops);
-        REQUIRE(verify(program) == "");
+  std::deque<KernelCache> caches;
+  for (const CpuTarget& target : targets())
+    caches.emplace_back(KernelCacheOptions{.target = target});
+  std::mt19937_64 random(1);
+  Comparison comparison;
+  for (DType dtype : arithmetic_dtypes()) {
+    const Pairs values = pairs(dtype, random);
+    const std::vector<Op> ops = ops_of(dtype);
+    std::vector<std::vector<Scalar>> wanted;
+    for (Op op : ops) {
+      wanted.emplace_back();
+      for (size_t i = 0; i < values.a.size(); ++i) {
+        const Scalar both[] = {values.a[i], values.b[i]};
+        const Scalar less = evaluate(Op::Lt, DType::Bool, both);
+        wanted.back().push_back(expected(op, dtype, operands_of(op, both[0], both[1], less)));
+      }
+    }
+    for (uint16_t lanes : kLaneCounts) {
+      const Program program = program_of_ops(dtype, lanes, ops);
+      REQUIRE(verify(program) == "");
+      for (size_t target = 0; target < caches.size(); ++target) {
         std::vector<Memory> memory{Memory(dtype, values.a), Memory(dtype, values.b)};
         for (Op op : ops) memory.emplace_back(result_of(op, dtype), values.a.size());
-        run_all(cache.compile(program), memory, static_cast<int64_t>(values.a.size() / lanes));
+        const KernelFunction function = caches[target].compile(program);
+        run_all(function, memory, static_cast<int64_t>(values.a.size() / lanes));
         for (size_t k = 0; k < ops.size(); ++k) {
           for (size_t i = 0; i < values.a.size(); ++i) {
-            const Scalar a = values.a[i], b = values.b[i], both[] = {a, b};
-            const Scalar less = evaluate(Op::Lt, DType::Bool, both);
-            const std::vector<Scalar> operands = operands_of(ops[k], a, b, less);
-            comparison.expect(memory[2 + k].at(i), expected(ops[k], dtype, operands), [&] {
-              return fmt::format("{} of {} {} and {} in {} lanes", name(ops[k]), name(dtype),
-                                 to_text(a), to_text(b), lanes);
+            comparison.expect(memory[2 + k].at(i), wanted[k][i], [&] {
+              return fmt::format("{} of {} {} and {} in {} lanes for {}", name(ops[k]), name(dtype),
+                                 to_text(values.a[i]), to_text(values.b[i]), lanes,
+                                 targets()[target].cpu);
             });
           }
         }
       }
     }
-    comparison.finish(1'000'000);
   }
+  comparison.finish(2'000'000);
 }
 
 TEST_CASE("cpu codegen: casts between all dtypes are exact") {
-  for (const CpuTarget& target : targets()) {
-    KernelCache cache({.target = target});
-    Comparison comparison;
-    check_casts(Op::Cast, cache, target.cpu, comparison);
-    comparison.finish(1'000'000);
+  std::deque<KernelCache> caches;
+  for (const CpuTarget& target : targets())
+    caches.emplace_back(KernelCacheOptions{.target = target});
+  std::mt19937_64 random(2);
+  Comparison comparison;
+  for (DType from : storable_dtypes()) {
+    check_casts(Op::Cast, from, storable_dtypes(), caches, random, comparison);
   }
+  comparison.finish(4'000'000);
 }
 
 TEST_CASE("cpu codegen: bitcasts keep the bits") {
-  KernelCache cache;
+  std::deque<KernelCache> caches(1);
+  std::mt19937_64 random(3);
   Comparison comparison;
-  check_casts(Op::Bitcast, cache, host_target().cpu, comparison);
+  for (DType from : storable_dtypes()) {
+    std::vector<DType> to;
+    for (DType dtype : storable_dtypes()) {
+      if (byte_size(dtype) == byte_size(from)) to.push_back(dtype);
+    }
+    check_casts(Op::Bitcast, from, to, caches, random, comparison);
+  }
   comparison.finish(100'000);
 }

@@ -11,7 +11,6 @@
 
 #include "body_interpreter.h"
 #include "kernel/lower.h"
-#include "kernel/math_rules.h"
 #include "program_interpreter.h"
 #include "runtime/cpu/kernel_cache.h"
 #include "schedule/memory_plan.h"
@@ -79,9 +78,7 @@ class LoweredSchedule {
     for (const Kernel& kernel : schedule.kernels)
       for (const KernelPhase& phase : kernel.phases)
         for (const KernelPart& part : phase) {
-          KernelBody plain = part.body;
-          plain.stores = lower_math(plain.stores);
-          LoweredBody body = lower(plain, {.capabilities = {}, .disabled = toggle.names});
+          LoweredBody body = lower(part.body, {.capabilities = {}, .disabled = toggle.names});
           body.program.name = fmt::format("kernel{}", bodies_.size());
           bodies_.emplace(&part, std::move(body));
         }
@@ -156,7 +153,8 @@ class CodeRun {
                                         plan_.bytes[i], storage.bytes.size()));
       if (is_planned(i)) {
         own_.emplace_back(nullptr);
-        if (plan_.offsets[i] < 0 || plan_.offsets[i] + plan_.bytes[i] > plan_.arena_bytes)
+        if (lifetimes_[i].first >= 0 &&
+            (plan_.offsets[i] < 0 || plan_.offsets[i] + plan_.bytes[i] > plan_.arena_bytes))
           throw InternalError(fmt::format("buffer {} is planned outside the arena", i));
         continue;
       }

@@ -90,7 +90,7 @@ void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, u
     try {
       run_program(lowered.program, pointers(values), sizes, cells, way % 2 == 1);
     } catch (const std::exception& error) {
-      FAIL_CHECK(error.what());
+      FAIL_CHECK(std::string(error.what()));
       return;
     }
     for (size_t i = 0; i < values.size(); ++i)

@@ -103,6 +103,17 @@ TEST_CASE_FIXTURE(Fixture, "sums of rows, of columns and of everything") {
   }
 }
 
+// One axis is in both, among others of its size.
+TEST_CASE_FIXTURE(Fixture, "reductions that have an axis in common") {
+  NodeRef k0 = axis("k0", 3), k1 = axis("k1", 2), k2 = axis("k2", 3);
+  NodeRef k3 = axis("k3", 2), k4 = axis("k4", 6);
+  NodeRef a = buffer(18), b = buffer(24), out = buffer(1);
+  NodeRef x = BodyMaker::load(a, BodyMaker::at({k0, k1, k2}, std::vector<int64_t>{3, 2, 3}));
+  NodeRef y = BodyMaker::load(b, BodyMaker::at({k3, k1, k4}, std::vector<int64_t>{2, 2, 6}));
+  maker.store(out, index_const(0), add(sum(x, {k0, k1, k2}), sum(y, {k3, k1, k4})), {});
+  check();
+}
+
 TEST_CASE_FIXTURE(Fixture, "softmax: reductions of reductions") {
   for (int64_t n : {1, 10, 33, 64}) {
     maker = {};
@@ -145,6 +156,70 @@ TEST_CASE_FIXTURE(Fixture, "matrix products with prologue and epilogue") {
     }
 }
 
+TEST_CASE_FIXTURE(Fixture, "products of symbolic sizes") {
+  struct Sizes {
+    int64_t m, n, k;
+  };
+  for (auto [m, n, k] : {Sizes{5, 20, 7}, Sizes{33, 70, 40}, Sizes{1, 1, 1}, Sizes{9, 17, 0}})
+    for (int transposed : {0, 3}) {
+      maker = {};
+      NodeRef rows = maker.variable("m", 1, 512), columns = maker.variable("n", 1, 512);
+      NodeRef steps = maker.variable("k", 0, 512);
+      NodeRef i = maker.axis("i", rows, 512), j = maker.axis("j", columns, 512);
+      NodeRef l = maker.axis("l", steps, 512);
+      NodeRef a = maker.buffer(DType::F32, index_mul(rows, steps));
+      NodeRef b = maker.buffer(DType::F32, index_mul(steps, columns));
+      NodeRef out = maker.buffer(DType::F32, index_mul(rows, columns));
+      NodeRef at_a = transposed & 1 ? BodyMaker::at({l, i}, std::vector<NodeRef>{steps, rows})
+                                    : BodyMaker::at({i, l}, std::vector<NodeRef>{rows, steps});
+      NodeRef at_b = transposed & 2 ? BodyMaker::at({j, l}, std::vector<NodeRef>{columns, steps})
+                                    : BodyMaker::at({l, j}, std::vector<NodeRef>{steps, columns});
+      NodeRef product = sum(mul(BodyMaker::load(a, at_a), BodyMaker::load(b, at_b)), {l});
+      maker.store(out, BodyMaker::at({i, j}, std::vector<NodeRef>{rows, columns}), product, {i, j});
+      check({m, n, k});
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "two products of one operand, with a mean of its rows") {
+  NodeRef i = axis("i", 21), j = axis("j", 37), k = axis("k", 50);
+  NodeRef x = buffer(21 * 50), u = buffer(50 * 37), v = buffer(50 * 37), out = buffer(21 * 37);
+  NodeRef left = BodyMaker::load(x, BodyMaker::at({i, k}, std::vector<int64_t>{21, 50}));
+  NodeRef at = BodyMaker::at({k, j}, std::vector<int64_t>{50, 37});
+  NodeRef first = sum(mul(left, BodyMaker::load(u, at)), {k});
+  NodeRef second = sum(mul(left, BodyMaker::load(v, at)), {k});
+  NodeRef mean = mul(sum(left, {k}), number(0.02));
+  NodeRef gate = make(Op::Div, {first, add(mul(second, second), number(1))});
+  maker.store(out, BodyMaker::at({i, j}, std::vector<int64_t>{21, 37}), add(gate, mean), {i, j});
+  check();
+}
+
+TEST_CASE_FIXTURE(Fixture, "a norm before a product") {
+  NodeRef i = axis("i", 19), j = axis("j", 40), k = axis("k", 24), l = axis("l", 24);
+  NodeRef x = buffer(19 * 24), w = buffer(24 * 40), out = buffer(19 * 40);
+  auto row = [&](NodeRef column) {
+    return BodyMaker::load(x, BodyMaker::at({i, column}, std::vector<int64_t>{19, 24}));
+  };
+  NodeRef square = sum(mul(row(l), row(l)), {l});
+  NodeRef left = make(Op::Div, {row(k), make(Op::Sqrt, {add(square, number(1))})});
+  NodeRef right = BodyMaker::load(w, BodyMaker::at({k, j}, std::vector<int64_t>{24, 40}));
+  maker.store(out, BodyMaker::at({i, j}, std::vector<int64_t>{19, 40}), sum(mul(left, right), {k}),
+              {i, j});
+  check();
+}
+
+TEST_CASE_FIXTURE(Fixture, "products of narrow floats and of integers") {
+  for (DType dtype : {DType::BF16, DType::F16, DType::I32, DType::F64}) {
+    maker = {};
+    NodeRef i = axis("i", 18), j = axis("j", 33), k = axis("k", 40);
+    NodeRef x = buffer(18 * 40, dtype), y = buffer(33 * 40, dtype), out = buffer(18 * 33, dtype);
+    NodeRef left = BodyMaker::load(x, BodyMaker::at({i, k}, std::vector<int64_t>{18, 40}));
+    NodeRef right = BodyMaker::load(y, BodyMaker::at({j, k}, std::vector<int64_t>{33, 40}));
+    maker.store(out, BodyMaker::at({i, j}, std::vector<int64_t>{18, 33}),
+                sum(mul(left, right), {k}), {i, j});
+    check();
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "batched products and products of products") {
   NodeRef b = axis("b", 2), i = axis("i", 9), j = axis("j", 18), k = axis("k", 6), l = axis("l", 5);
   NodeRef x = buffer(2 * 9 * 5), y = buffer(5 * 6), z = buffer(2 * 6 * 18),
@@ -163,25 +238,30 @@ TEST_CASE_FIXTURE(Fixture, "convolution with pads, strides and channels") {
     int64_t channels, outputs, size, stride;
   };
   for (auto [channels, outputs, size, stride] :
-       {Shape{2, 3, 8, 1}, Shape{3, 17, 9, 1}, Shape{2, 5, 16, 2}}) {
+       {Shape{2, 3, 8, 1}, Shape{3, 17, 9, 1}, Shape{2, 5, 16, 2}, Shape{20, 12, 7, 1}}) {
     maker = {};
     const int64_t out_size = (size + 2 - 3) / stride + 1;
     NodeRef o = axis("o", outputs), y = axis("y", out_size), x = axis("x", out_size);
     NodeRef c = axis("c", channels), v = axis("v", 3), u = axis("u", 3);
-    NodeRef image = buffer(channels * size * size), weight = buffer(outputs * channels * 9);
-    NodeRef out = buffer(outputs * out_size * out_size);
+    const int64_t images = size == 7 ? 3 : 1;
+    NodeRef b = axis("b", images);
+    NodeRef image = buffer(images * channels * size * size),
+            weight = buffer(outputs * channels * 9);
+    NodeRef out = buffer(images * outputs * out_size * out_size);
     NodeRef step = index_const(stride), one = index_const(1), n = index_const(size);
     NodeRef row = index_sub(index_add(index_mul(y, step), v), one);
     NodeRef column = index_sub(index_add(index_mul(x, step), u), one);
     auto within = [&](NodeRef at) {
       return make(Op::And, {make(Op::Le, {index_const(0), at}), make(Op::Lt, {at, n})});
     };
-    NodeRef pixel = BodyMaker::load(image, BodyMaker::at({c, row, column}, {n, n, n}),
-                                    make(Op::And, {within(row), within(column)}));
+    NodeRef pixel =
+        BodyMaker::load(image, BodyMaker::at({b, c, row, column}, {n, index_const(channels), n, n}),
+                        make(Op::And, {within(row), within(column)}));
     NodeRef w = BodyMaker::load(
         weight, BodyMaker::at({o, c, v, u}, std::vector<int64_t>{outputs, channels, 3, 3}));
-    maker.store(out, BodyMaker::at({o, y, x}, std::vector<int64_t>{outputs, out_size, out_size}),
-                sum(mul(pixel, w), {c, v, u}), {o, y, x});
+    maker.store(
+        out, BodyMaker::at({b, o, y, x}, std::vector<int64_t>{images, outputs, out_size, out_size}),
+        sum(mul(pixel, w), {c, v, u}), {b, o, y, x});
     check();
   }
 }

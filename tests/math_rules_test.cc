@@ -177,14 +177,14 @@ struct Function {
 
 // clang-format off
 const Function kFunctions[] = {
-    {Op::Exp,  std::exp,  0.9, 20},
-    {Op::Exp2, std::exp2, 0.9, 19},
+    {Op::Exp,  std::exp,  1.0, 20},
+    {Op::Exp2, std::exp2, 1.0, 19},
     {Op::Log,  std::log,  1.2, 26},
     {Op::Log2, std::log2, 1.4, 28},
     {Op::Sin,  std::sin,  1.7, 42},
     {Op::Cos,  std::cos,  1.7, 42},
     {Op::Tanh, std::tanh, 1.6, 26},
-    {Op::Erf,  std::erf,  1.4, 24},
+    {Op::Erf,  std::erf,  1.5, 24},
 };
 // clang-format on
 

@@ -1,6 +1,6 @@
 // What a Program does, one instruction and one lane at a time, by the ops' own meaning. Slow and
-// strict: touching memory outside a buffer, or reading a local element that was never written, is
-// an error.
+// strict: touching memory outside a buffer is an error, and a local element that was never written
+// reads as NaN.
 #pragma once
 
 #include <span>

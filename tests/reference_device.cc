@@ -19,6 +19,7 @@ class ReferenceMemory : public DeviceMemory {
       : ReferenceMemory(Bytes(static_cast<size_t>(std::max<int64_t>(1, bytes))), bytes,
                         std::move(log)) {
     log_->allocated_bytes += bytes;
+    log_->newest_memory = handle();
     log_->most_allocated_bytes = std::max(log_->most_allocated_bytes, log_->allocated_bytes);
   }
   ~ReferenceMemory() override { log_->allocated_bytes -= bytes(); }

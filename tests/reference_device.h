@@ -17,6 +17,7 @@ struct ReferenceOptions {
 // What it has done, for tests to look at.
 struct ReferenceLog {
   int64_t allocated_bytes = 0, most_allocated_bytes = 0;  // at one time
+  const void* newest_memory = nullptr;
   int phases = 0, compiled = 0;
 };
 

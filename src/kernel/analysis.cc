@@ -47,8 +47,9 @@ int64_t Analysis::size_multiple(size_t axis) const {
 }
 
 const AxisForm& Analysis::form(NodeRef index) {
-  if (AxisForm* known = forms_.find(index)) return *known;
-  return forms_[index] = axis_form(index, free_);
+  auto known = forms_.find(index);
+  if (known == forms_.end()) known = forms_.emplace(index, axis_form(index, free_)).first;
+  return known->second;
 }
 
 std::span<const NodeRef> Analysis::listed(NodeRef node) {

@@ -2,6 +2,7 @@
 // on, how it moves through memory along them, which reductions wait for which.
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "kernel/axis_form.h"
@@ -24,7 +25,7 @@ class Analysis {
   bool may_be_empty(size_t axis) const;
   int64_t size_multiple(size_t axis) const;  // the size is a multiple of this
 
-  const AxisSet& free(NodeRef node) { return free_.of(node); }
+  AxisSet free(NodeRef node) { return free_.of(node); }
   FreeAxes& free_axes() { return free_; }
   const AxisForm& form(NodeRef index);
 
@@ -45,7 +46,7 @@ class Analysis {
   KernelBody body_;
   FreeAxes free_;
   std::vector<int64_t> expected_sizes_;
-  NodeMap<AxisForm> forms_;
+  std::unordered_map<NodeRef, AxisForm> forms_;  // whose elements stay where they are
   NodeMap<size_t> buffer_numbers_;
   std::vector<bool> written_;
   std::vector<NodeRef> reductions_;

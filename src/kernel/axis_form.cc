@@ -39,7 +39,7 @@ size_t FreeAxes::number(NodeRef variable) const {
   return known ? *known : count();
 }
 
-const AxisSet& FreeAxes::of(NodeRef node) {
+AxisSet FreeAxes::of(NodeRef node) {
   if (const AxisSet* known = free_.find(node)) return *known;
   auto child = [&](NodeRef parent, size_t i) -> NodeRef {
     if (free_.contains(parent) || i >= parent->source_count) return nullptr;

@@ -50,7 +50,7 @@ class FreeAxes {
   // What is in a tile depends on the tile's axes, though positions do not speak of them.
   explicit FreeAxes(const KernelBody& body);
 
-  const AxisSet& of(NodeRef node);
+  AxisSet of(NodeRef node);
   size_t count() const { return variables_.size(); }
   // The number of an axis; count() for other nodes.
   size_t number(NodeRef variable) const;

@@ -108,6 +108,15 @@ ValueId CodeBuilder::combine(Op op, ValueId value) {
   return unique(instruction, scope_of(value));
 }
 
+ValueId CodeBuilder::sub(ValueId a, ValueId b) {
+  if (a == b) return index(0);
+  const Instruction first = at(a);
+  const bool is_sum = first.code == Code::Compute && first.op == Op::Add && lanes(a) == 1;
+  if (is_sum && first.operands[0] == b) return first.operands[1];
+  if (is_sum && first.operands[1] == b) return first.operands[0];
+  return add(a, mul(b, index(-1)));
+}
+
 ValueId CodeBuilder::zip(ValueId a, ValueId b, bool upper) {
   Instruction instruction{Code::Zip};
   instruction.dtype = dtype(a);
@@ -129,15 +138,6 @@ std::vector<ValueId> CodeBuilder::transpose(std::vector<ValueId> rows) {
     rows = std::move(next);
   }
   return rows;
-}
-
-ValueId CodeBuilder::sub(ValueId a, ValueId b) {
-  if (a == b) return index(0);
-  const Instruction first = at(a);
-  const bool is_sum = first.code == Code::Compute && first.op == Op::Add && lanes(a) == 1;
-  if (is_sum && first.operands[0] == b) return first.operands[1];
-  if (is_sum && first.operands[1] == b) return first.operands[0];
-  return add(a, mul(b, index(-1)));
 }
 
 ValueId CodeBuilder::both(ValueId a, ValueId b) {
@@ -249,6 +249,7 @@ void CodeBuilder::store(const Access& access, ValueId value) {
     if (!is_constant(access.condition, 1))
       instruction.operands[1] = splat(access.condition, access.lanes);
   }
+  instruction.streaming = access.streaming && instruction.operands[1] == kNoValue;
   append(instruction, current_);
 }
 

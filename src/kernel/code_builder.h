@@ -51,6 +51,7 @@ class CodeBuilder {
     ValueId place = kNoValue;
     ValueId condition = kNoValue;  // none: always
     int lanes = 1;
+    bool streaming = false;  // of a store: see Instruction
   };
   // A load that reads what nothing in the program writes is placed as far out as its operands
   // allow, but never outside an if or a loop that may be empty. Others stay where they are made.

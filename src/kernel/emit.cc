@@ -423,22 +423,23 @@ ValueId Emitter::tile_place(NodeRef position, Coordinate at) {
 }
 
 bool Emitter::load_turned(NodeRef node, Coordinate at) {
-  const AxisSet& free = analysis_.free(node);
+  const AxisSet free = analysis_.free(node);
   const AxisForm& form = analysis_.form(node->source(1));
   if (form.overflow || tiles_.contains(node->source(0))) return false;
   size_t lane_axis = analysis_.axis_count(), copy_axis = lane_axis;
   for (size_t axis : (free & bound_).list()) {
     const Binding& binding = bindings_[axis];
-    if (binding.remaining != kNoValue) return false;
-    if (binding.tile.lanes > 1) lane_axis = axis;
-    if (binding.slot >= 0 && is_constant(form.slope(axis)) && form.slope(axis).constant == 1)
+    if (binding.tile.lanes > 1)
+      lane_axis = axis;
+    else if (binding.slot >= 0 && is_constant(form.slope(axis)) && form.slope(axis).constant == 1)
       copy_axis = axis;
+    else if (binding.remaining != kNoValue)
+      return false;
   }
   if (lane_axis == analysis_.axis_count() || copy_axis == analysis_.axis_count()) return false;
   const Binding &lanes = bindings_[lane_axis], &copies = bindings_[copy_axis];
   const LinearForm slope = form.slope(lane_axis);
-  const bool fits = lanes.slot < 0 && copies.tile.lanes == 1 &&
-                    copies.tile.copies == lanes.tile.lanes &&
+  const bool fits = copies.tile.copies == lanes.tile.lanes && copies.remaining == kNoValue &&
                     std::has_single_bit(static_cast<unsigned>(lanes.tile.lanes));
   if (!fits || !is_constant(slope) || slope.constant == 0 || slope.constant == 1) return false;
   if (lanes_of(form.in_rest) > 1 || form.in_rest.contains(copy_axis)) return false;
@@ -452,6 +453,10 @@ bool Emitter::load_turned(NodeRef node, Coordinate at) {
     access.buffer = analysis_.buffer_number(node->source(0));
     access.lanes = lanes.tile.lanes;
     access.place = code_.add(first, code_.index(lane * slope.constant));
+    if (lanes.remaining != kNoValue) {
+      ValueId number = code_.index(int64_t{copy_of(lanes, at)} * lanes.tile.lanes + lane);
+      access.condition = code_.compute(Op::Lt, DType::Bool, {number, lanes.remaining});
+    }
     rows.push_back(code_.load(access, !analysis_.is_written(node->source(0))));
   }
   rows = code_.transpose(std::move(rows));
@@ -464,7 +469,7 @@ bool Emitter::load_turned(NodeRef node, Coordinate at) {
 ValueId Emitter::load(NodeRef node, Coordinate at) {
   if (load_turned(node, at)) return remembered(node, at);
 
-  const AxisSet& free = analysis_.free(node);
+  const AxisSet free = analysis_.free(node);
   CodeBuilder::Access access;
   const uint64_t* tile = tiles_.find(node->source(0));
   if (tile && tile_rows_ > 1) {
@@ -479,6 +484,21 @@ ValueId Emitter::load(NodeRef node, Coordinate at) {
   access.condition = code_.both(value(node->source(2), at), mask(free, at));
   access.place = place(node->source(1), at, access.lanes).value;
   return code_.load(access, !analysis_.is_written(node->source(0)));
+}
+
+bool Emitter::is_streaming(NodeRef store, int lanes) {
+  NodeRef elements = store->source(0)->dim(0);
+  const auto element = static_cast<int64_t>(byte_size(store->dtype));
+  if (store->op != Op::Store || tiles_.contains(store->source(0)) || !is_static(elements) ||
+      static_value(elements) < planner_.streaming_bytes() / element || lanes * element < 64)
+    return false;
+  const AxisForm& form = analysis_.form(store->source(1));
+  if (form.overflow || !form.rest.terms.empty() || form.rest.constant % lanes != 0) return false;
+  return std::ranges::all_of(form.terms, [&](const AxisForm::Term& term) {
+    const bool along = bindings_[term.axis].tile.lanes > 1;
+    return is_constant(term.slope) &&
+           (along ? term.slope.constant == 1 : term.slope.constant % lanes == 0);
+  });
 }
 
 void Emitter::store(NodeRef store, Coordinate at) {
@@ -507,6 +527,7 @@ void Emitter::store(NodeRef store, Coordinate at) {
     stored = code_.compute(Op::Add, wide, {before, stored});
     if (narrow) stored = code_.compute(Op::Cast, dtype, {stored});
   }
+  access.streaming = is_streaming(store, access.lanes);
   code_.store(access, stored);
 }
 
@@ -546,6 +567,18 @@ std::vector<NodeRef> Emitter::reductions_like(NodeRef node, CodeBuilder::Scope* 
 
 ValueId Emitter::start_value(NodeRef reduction, int lanes) {
   return code_.constant(start_of(reduction), lanes);
+}
+
+ValueId Emitter::or_empty(NodeRef reduction, ValueId total) {
+  if (reduction->op != Op::SumOver || !is_float(reduction->dtype)) return total;
+  for (size_t axis : analysis_.listed_set(reduction).list()) {
+    if (!analysis_.may_be_empty(axis)) continue;
+    ValueId some =
+        code_.compute(Op::Lt, DType::Bool, {code_.index(0), value(analysis_.size(axis), 0)});
+    ValueId zero = code_.constant(Scalar::of_int(reduction->dtype, 0));
+    total = code_.compute(Op::Where, reduction->dtype, {some, total, zero});
+  }
+  return total;
 }
 
 ValueId Emitter::advance(const Accumulator& accumulator, Coordinate at, ValueId total) {
@@ -634,15 +667,7 @@ void Emitter::reduce(NodeRef node) {
       left = half;
     }
     ValueId total = own_lanes > 1 ? code_.combine(op, state[i]) : state[i];
-    if (reduction->op == Op::SumOver && is_float(reduction->dtype))
-      for (size_t axis : own.list()) {
-        if (!analysis_.may_be_empty(axis)) continue;
-        ValueId some =
-            code_.compute(Op::Lt, DType::Bool, {code_.index(0), value(analysis_.size(axis), 0)});
-        ValueId zero = code_.constant(Scalar::of_int(reduction->dtype, 0));
-        total = code_.compute(Op::Where, reduction->dtype, {some, total, zero});
-      }
-    remember(reduction, accumulators[i].at, total);
+    remember(reduction, accumulators[i].at, or_empty(reduction, total));
   }
 }
 

@@ -83,6 +83,8 @@ class Emitter {
     Coordinate at;
   };
   ValueId start_value(NodeRef reduction, int lanes);
+  // The total, or 0 where it is a sum of nothing.
+  ValueId or_empty(NodeRef reduction, ValueId total);
   // The total after one more term of each accumulator, within what the axes are bound to.
   ValueId advance(const Accumulator& accumulator, Coordinate at, ValueId total);
   void remember(NodeRef node, Coordinate at, ValueId value);
@@ -149,12 +151,14 @@ class Emitter {
   };
   Place place(NodeRef position, Coordinate at, int lanes, int64_t scale = 1);
   ValueId tile_place(NodeRef position, Coordinate at);
-  // A load whose lanes are apart while its copies are neighbours: loads of neighbours, transposed.
-  bool load_turned(NodeRef node, Coordinate at);
+  // Whether a store fills whole lines of memory too large for any cache.
+  bool is_streaming(NodeRef store, int lanes);
   CodeBuilder::Access access_to(const Layout& layout, Coordinate at);
   ValueId place_in(const Layout& layout, Coordinate at, int lanes);
   // The sum, made from the outside in.
   ValueId sum_of(std::vector<ValueId> terms, int64_t offset);
+  // A load whose lanes are apart while its copies are neighbours: loads of neighbours, transposed.
+  bool load_turned(NodeRef node, Coordinate at);
 
   void reduce(NodeRef node);
   std::vector<NodeRef> reductions_like(NodeRef node, CodeBuilder::Scope* scope);

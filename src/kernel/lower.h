@@ -14,7 +14,7 @@ struct LoweredBody {
 };
 
 // Transformations to leave out, by name, for tests: "merge-axes", "vectorise", "unroll", "tile",
-// "stage".
+// "stage", "reciprocals".
 struct LowerOptions {
   Capabilities capabilities;
   std::vector<std::string> disabled;

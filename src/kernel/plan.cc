@@ -18,7 +18,7 @@ constexpr double kScatteredLane = 1.3;
 
 // Work of one cell: long enough that starting it does not matter, short enough to share.
 constexpr double kCellNanoseconds = 50e3, kWorthSharing = 20e3;
-constexpr int64_t kCellsToShare = 16;
+constexpr int64_t kCellsToShare = 16, kEnoughCells = 8;
 
 bool is_access(NodeRef node) {
   return node->op == Op::Load || node->op == Op::Store || node->op == Op::StoreAdd;
@@ -259,7 +259,8 @@ void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
     int best = 1;
     double least = 1e300;
     for (int copies = 1; copies <= std::min<int64_t>(size, budget / along); ++copies) {
-      const double full = static_cast<double>(size / copies) * (copies * (along + 1.0) + along);
+      const int64_t tiles = size / copies;
+      const double full = static_cast<double>(tiles) * (copies * (along + 1.0) + along);
       const double rest = static_cast<double>(size % copies) * (along + 1.0 + along);
       if (full + rest > least) continue;
       least = full + rest;
@@ -309,12 +310,23 @@ void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
   const int64_t least =
       std::min<int64_t>(kCellsToShare, static_cast<int64_t>(nanoseconds / kWorthSharing));
   cells = std::max({cells, least, int64_t{1}});
+  // Cells that share a row would each make its reductions.
+  AxisSet rows;
+  for (NodeRef reduction : analysis_.reductions()) rows = rows | analysis_.free(reduction);
+  int64_t so_far = 1;
+  std::stable_partition(plan.grid.begin(), plan.grid.end(),
+                        [&](const GridAxis& each) { return rows.contains(each.axis); });
   for (GridAxis& each : plan.grid) {
     const int64_t size = analysis_.expected_size(each.axis), step = each.tile.elements();
+    if (!rows.empty() && !rows.contains(each.axis) && so_far >= std::min(least, kEnoughCells)) {
+      each.block = ceil_div(std::max<int64_t>(1, size), step) * step;
+      continue;
+    }
     const int64_t tiles = std::max<int64_t>(1, ceil_div(size, step));
     const int64_t blocks = std::min(cells, tiles);
     each.block = ceil_div(tiles, blocks) * step;
     cells = ceil_div(cells, ceil_div(size, each.block));
+    so_far *= ceil_div(size, each.block);
   }
 }
 

@@ -44,28 +44,42 @@ struct CellPlan {
 // A value that is computed once for a block and kept in memory of the cell.
 struct StagedOperand {
   NodeRef node;
+  bool of_rows;
   size_t inner;                    // the axis whose elements are neighbours there
   size_t turned = AxisSet::kMost;  // the axis whose elements are neighbours in memory, if another
+  bool flat = false;               // its reduced axes are neighbours in memory as they are staged
+};
+
+// The axes of the rows of a product, or of its columns, the outermost first. Where there are
+// several they run as one: then what depends on them is staged, or lies in memory as if they were.
+struct ProductSide {
+  std::vector<size_t> axes;
+  Tile tile;
 };
 
 // Sums of products, as of matrices: what depends on the rows meets what depends on the columns. A
-// tile of rows and columns is summed in registers.
+// tile of rows and columns is summed in registers; columns are the lanes.
 struct ProductPlan {
   std::vector<NodeRef> sums;  // over the same axes
   std::vector<NodeRef> stores;
-  std::vector<GridAxis> grid;  // outermost first; the tiles of rows and columns are among them
-  size_t rows, columns;        // axes; columns are the lanes
-  size_t blocked;              // the reduced axis that is taken in blocks
+  std::vector<GridAxis> grid;  // outermost first
+  ProductSide rows, columns;
+  std::vector<size_t> summed;  // the reduced axes; the first one is taken in blocks
   int64_t depth;               // elements of such a block
   std::vector<StagedOperand> staged;
   bool through_memory;  // sums stay in memory of the cell until the stores
-  bool flat;            // everything that is summed is staged: reduced axes can run as one
+  bool flat_sums;       // the reduced axes can run as one
+  bool flat_stores;     // what is stored lies as if the columns were one axis
+
+  const GridAxis& grid_axis(size_t axis) const;
 };
 
 class Planner {
  public:
   Planner(Analysis& analysis, const Capabilities& capabilities,
           const std::vector<std::string>& disabled);
+
+  int64_t streaming_bytes() const { return capabilities_.streaming_bytes; }
 
   CellPlan plan_cell();
   // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.
@@ -80,10 +94,17 @@ class Planner {
  private:
   struct Operands;
   Operands operands_of(const Region& region, size_t rows, size_t columns);
-  void choose_product_tile(ProductPlan& plan, const Region& region) const;
-  void choose_product_blocks(ProductPlan& plan, const Region& region, const Operands& operands);
+  std::vector<size_t> side_axes(const std::vector<NodeRef>& here,
+                                const std::vector<NodeRef>& there);
+  bool can_flatten(std::span<const NodeRef> roots, std::span<const size_t> axes);
+  void choose_product_tile(ProductPlan& plan) const;
+  void choose_product_blocks(ProductPlan& plan, const Region& region);
   void choose_staged(ProductPlan& plan, const Region& region, const Operands& operands);
+  void choose_flat(ProductPlan& plan, const Operands& operands);
+  std::vector<size_t> summed_order(const Region& region, const Operands& operands);
+  int64_t block_side(ProductPlan& plan, const ProductSide& side, int64_t most) const;
   double product_cost(const Region& region, size_t rows, size_t columns);
+  double extent(std::span<const size_t> axes) const;
   size_t unit_axis(NodeRef operand, const AxisSet& axes);
 
   static constexpr size_t kNoAxis = AxisSet::kMost;

@@ -13,21 +13,26 @@ namespace {
 
 // Multiply-adds of vectors in a nanosecond, roughly; what packing an element costs in them.
 constexpr double kStepsPerNanosecond = 3.0;
-constexpr double kPackContiguous = 0.2, kPackTurned = 0.5, kPackScattered = 1.6;
+constexpr double kPackContiguous = 0.3, kPackTurned = 0.6, kPackScattered = 1.6;
 constexpr double kStoreScattered = 1.6;
 
 // Below these nothing is gained: there is too little to use twice.
-constexpr int64_t kFewestRows = 4;
-constexpr double kFewestSteps = 4096;
+constexpr double kFewestRows = 4, kFewestSteps = 4096;
 
 constexpr double kCellNanoseconds = 40e3;
-constexpr int64_t kCellsToShare = 16;
+constexpr double kCellsToShare = 16;
 constexpr int64_t kSmallestBlock = 64;
+constexpr int64_t kDeepest = 384;  // steps of a sum that one block of it takes
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 }  // namespace
+
+const GridAxis& ProductPlan::grid_axis(size_t axis) const {
+  return *std::find_if(grid.begin(), grid.end(),
+                       [&](const GridAxis& each) { return each.axis == axis; });
+}
 
 // What the terms of a sum are made of: subexpressions that change with the summed axes and with
 // rows or columns but not with both, as large as they can be.
@@ -45,7 +50,7 @@ Planner::Operands Planner::operands_of(const Region& region, size_t rows, size_t
   while (!stack.empty()) {
     NodeRef node = stack.back();
     stack.pop_back();
-    const AxisSet& free = analysis_.free(node);
+    const AxisSet free = analysis_.free(node);
     if ((free & region.own).empty() || !seen.insert(node, 1).second) continue;
     if (!free.contains(rows) || !free.contains(columns)) {
       (free.contains(rows)      ? operands.of_rows
@@ -63,6 +68,12 @@ Planner::Operands Planner::operands_of(const Region& region, size_t rows, size_t
   return operands;
 }
 
+double Planner::extent(std::span<const size_t> axes) const {
+  double product = 1;
+  for (size_t axis : axes) product *= static_cast<double>(analysis_.expected_size(axis));
+  return product;
+}
+
 // The axis among these along which most loads of an operand read neighbours.
 size_t Planner::unit_axis(NodeRef operand, const AxisSet& axes) {
   size_t best = kNoAxis, most = 0;
@@ -77,110 +88,209 @@ size_t Planner::unit_axis(NodeRef operand, const AxisSet& axes) {
   return best;
 }
 
+// The axes of the grid that only one side's operands have, in the order of the result. The sizes of
+// all but the outermost must be known.
+std::vector<size_t> Planner::side_axes(const std::vector<NodeRef>& here,
+                                       const std::vector<NodeRef>& there) {
+  AxisSet mine, theirs;
+  for (NodeRef node : here) mine = mine | analysis_.free(node);
+  for (NodeRef node : there) theirs = theirs | analysis_.free(node);
+  const AxisSet only = (mine & common_axes()).without(theirs);
+  std::vector<size_t> axes = by_stride(only.list(), groups_[0][0], kNoAxis);
+  for (size_t i = axes.size(); i-- > 1;)
+    if (!is_static(analysis_.size(axes[i]))) {
+      axes.erase(axes.begin(), axes.begin() + static_cast<long>(i));
+      break;
+    }
+  return axes;
+}
+
+// Whether everything that is loaded and stored for these nodes, up to other reductions, lies as if
+// the axes were one: each moves as far as all of the next one together.
+bool Planner::can_flatten(std::span<const NodeRef> roots, std::span<const size_t> axes) {
+  if (axes.size() < 2) return true;
+  AxisSet set;
+  for (size_t axis : axes) set.add(axis);
+  std::vector<NodeRef> stack(roots.begin(), roots.end());
+  NodeMap<char> seen;
+  while (!stack.empty()) {
+    NodeRef node = stack.back();
+    stack.pop_back();
+    if (!seen.insert(node, 1).second || (analysis_.free(node) & set).empty()) continue;
+    if (node->op == Op::Buffer || node->op == Op::Const) continue;
+    if (node->dtype == DType::Index) {
+      const AxisForm& form = analysis_.form(node);
+      if (form.overflow || !(form.in_rest & set).empty()) return false;
+      for (size_t i = 0; i + 1 < axes.size(); ++i) {
+        if (!is_static(analysis_.size(axes[i + 1]))) return false;
+        LinearForm difference = form.slope(axes[i]);
+        difference.add(form.slope(axes[i + 1]), -static_value(analysis_.size(axes[i + 1])));
+        if (!is_zero(difference)) return false;
+      }
+      continue;
+    }
+    const size_t sources =
+        node->op == Op::Store || node->op == Op::StoreAdd || is_reduce_over(node->op)
+            ? info(node->op).sources
+            : node->source_count;
+    for (NodeRef source : node->sources().first(sources)) stack.push_back(source);
+  }
+  return true;
+}
+
 // Steps of the whole product with these rows and columns, tiles rounded up.
 double Planner::product_cost(const Region& region, size_t rows, size_t columns) {
   const Operands operands = operands_of(region, rows, columns);
   if (operands.mixed || operands.of_rows.empty() || operands.of_columns.empty()) return -1;
+  const std::vector<size_t> down = side_axes(operands.of_rows, operands.of_columns);
+  const std::vector<size_t> across = side_axes(operands.of_columns, operands.of_rows);
+  if (down.back() != rows || across.back() != columns) return -1;  // the same with other names
   AxisSet others = region.domain;
-  others.remove(rows);
-  others.remove(columns);
-  const double across = static_cast<double>(ceil_div(analysis_.expected_size(columns), lanes_));
-  const double down = static_cast<double>(analysis_.expected_size(rows));
-  double cost = iterations(analysis_, others) * across * (down + 1);
-  auto pack = [&](NodeRef operand, size_t wanted) {
+  for (size_t axis : down) others.remove(axis);
+  for (size_t axis : across) others.remove(axis);
+  if (extent(down) < kFewestRows) return -1;
+  const double vectors = std::ceil(extent(across) / lanes_);
+  double cost = iterations(analysis_, others) * vectors * (extent(down) + 1);
+  auto pack = [&](NodeRef operand, size_t wanted, double uses) {
     AxisSet within = region.own;
     within.add(wanted);
     const size_t unit = unit_axis(operand, within);
-    const double each = unit == kNoAxis                    ? kPackScattered
-                        : unit == wanted || wanted == rows ? kPackContiguous
-                                                           : kPackTurned;
+    double each = unit == kNoAxis                    ? kPackScattered
+                  : unit == wanted || wanted == rows ? kPackContiguous
+                                                     : kPackTurned;
+    if (uses < 2 && each == kPackContiguous) each = 0;  // stays where it is
+    // Vectors that are not full.
+    if (unit != kNoAxis) each *= lanes_ / speed(unit == wanted ? unit : wanted);
     return each * iterations(analysis_, analysis_.free(operand));
   };
-  for (NodeRef operand : operands.of_rows) cost += pack(operand, rows);
-  for (NodeRef operand : operands.of_columns) cost += pack(operand, columns);
+  for (NodeRef operand : operands.of_rows) cost += pack(operand, rows, vectors / 4);
+  for (NodeRef operand : operands.of_columns) cost += pack(operand, columns, extent(down) / 8);
   for (NodeRef store : groups_[0])
     if (stride_of(analysis_, store, columns) != Stride::Unit)
       cost += kStoreScattered * iterations(analysis_, analysis_.listed_set(store));
   return cost;
 }
 
+// The reduced axes as an operand has them in memory, so that they may run as one; but where the
+// inner ones are too many for a block, the largest first.
+std::vector<size_t> Planner::summed_order(const Region& region, const Operands& operands) {
+  std::vector<size_t> order = region.own.list();
+  for (const std::vector<NodeRef>& side : {operands.of_columns, operands.of_rows})
+    for (NodeRef operand : side)
+      for (NodeRef node : topological_order(std::span(&operand, 1)))
+        if (node->op == Op::Load && analysis_.free(node->source(1)).contains(region.own))
+          order = by_stride(region.own.list(), node, kNoAxis);
+  if (extent(std::span(order).subspan(1)) <= kDeepest) return order;
+  auto deepest = std::max_element(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return analysis_.expected_size(a) < analysis_.expected_size(b);
+  });
+  std::rotate(order.begin(), deepest, deepest + 1);
+  return order;
+}
+
 // As many sums as there are registers, in the shape that wastes least at the edges.
-void Planner::choose_product_tile(ProductPlan& plan, const Region& region) const {
-  const int heads = static_cast<int>(region.heads.size());
-  const int64_t down = analysis_.expected_size(plan.rows);
-  const int64_t across = ceil_div(analysis_.expected_size(plan.columns), lanes_);
-  Tile rows{1, 1}, columns{lanes_, 1};
-  if (enabled("unroll")) {
-    double least = 1e300;
-    for (int vectors = 1; vectors <= std::min<int64_t>(4, across); ++vectors)
-      for (int count = 1; count <= std::min<int64_t>(16, down); ++count) {
-        // The sums, the vectors they need and the element that is spread over lanes.
-        if (heads * count * vectors + vectors + 1 > capabilities_.vector_registers) break;
-        const int64_t rest = across % vectors;
-        const double full = static_cast<double>(round_up(down, count));
-        const double wide = static_cast<double>(across);
-        const double loads = 0.12 / count + 0.12 / vectors + (rest == 0 ? 0 : 0.01);
-        const double idle = heads * count * vectors < 8 ? 0.5 : 0;  // sums wait for each other
-        const double cost = full * wide * (1 + loads + idle);
-        if (cost >= least) continue;
-        least = cost;
-        rows.copies = count;
-        columns.copies = vectors;
-      }
-  }
-  for (GridAxis& axis : plan.grid) {
-    if (axis.axis == plan.rows) axis.tile = rows;
-    if (axis.axis == plan.columns) axis.tile = columns;
-  }
+void Planner::choose_product_tile(ProductPlan& plan) const {
+  const int heads = static_cast<int>(plan.sums.size());
+  const auto down = static_cast<int64_t>(extent(plan.rows.axes));
+  const auto across = ceil_div(static_cast<int64_t>(extent(plan.columns.axes)), lanes_);
+  plan.columns.tile.lanes = lanes_;
+  if (!enabled("unroll")) return;
+  double least = 1e300;
+  for (int vectors = 1; vectors <= std::min<int64_t>(4, across); ++vectors)
+    for (int count = 1; count <= std::min<int64_t>(16, down); ++count) {
+      // The sums, the vectors they need and the element that is spread over lanes.
+      if (heads * count * vectors + vectors + 1 > capabilities_.vector_registers) break;
+      const double full = static_cast<double>(round_up(down, count));
+      const double loads = 0.12 / count + 0.12 / vectors + (across % vectors == 0 ? 0 : 0.03);
+      const double idle = heads * count * vectors < 8 ? 0.5 : 0;  // sums wait for each other
+      const double cost = full * (1 + loads + idle);
+      if (cost >= least) continue;
+      least = cost;
+      plan.rows.tile.copies = count;
+      plan.columns.tile.copies = vectors;
+    }
 }
 
 // An operand is worth copying when it is used again and again and does not already lie well.
 void Planner::choose_staged(ProductPlan& plan, const Region& region, const Operands& operands) {
   if (!enabled("stage")) return;
-  auto bytes_of = [&](NodeRef operand) {
-    return iterations(analysis_, analysis_.free(operand)) *
-           static_cast<double>(byte_size(operand->dtype));
-  };
-  auto is_plain = [&](NodeRef operand) {
-    return operand->op == Op::Load && operand->source(2)->is_const();
-  };
-  auto tile_of = [&](size_t axis) {
-    for (const GridAxis& each : plan.grid)
-      if (each.axis == axis) return each.tile.elements();
-    return 1;
-  };
-  auto consider = [&](NodeRef operand, size_t side, size_t other) {
+  // Memory of the cell has a size that is known: of one summed axis a block is.
+  for (size_t i = 1; i < plan.summed.size(); ++i)
+    if (!is_static(analysis_.size(plan.summed[i]))) return;
+  auto consider = [&](NodeRef operand, const ProductSide& side, const ProductSide& other) {
+    const bool columns = &side == &plan.columns;
     AxisSet within = region.own;
-    within.add(side);
+    within.add(side.axes.back());
     const size_t unit = unit_axis(operand, within);
-    const bool columns = side == plan.columns;
-    const double uses = static_cast<double>(analysis_.expected_size(other)) / tile_of(other);
-    const bool lies_well = is_plain(operand) && (!columns || unit == side);
-    const double room = static_cast<double>(capabilities_.fast_memory_bytes);
-    if (uses < 2 || (lies_well && (uses < 3 || bytes_of(operand) <= room))) return;
-    StagedOperand staged{operand, side};
+    const double uses = extent(other.axes) / other.tile.elements();
+    const double bytes = iterations(analysis_, analysis_.free(operand)) *
+                         static_cast<double>(byte_size(operand->dtype));
+    const bool plain = operand->op == Op::Load && operand->source(2)->is_const();
+    const bool lies_well = plain && (!columns || unit == side.axes.back()) &&
+                           can_flatten(std::span(&operand, 1), side.axes);
+    const bool near = bytes <= static_cast<double>(capabilities_.fast_memory_bytes) / 2;
+    if (lies_well && (near || uses < 3)) return;
+    if (uses < 2 && side.axes.size() == 1) return;
+    StagedOperand staged{operand, !columns, side.axes.back()};
     if (columns) {
-      if (unit != side) staged.turned = unit;
+      if (unit != side.axes.back()) staged.turned = unit;
     } else if (unit != kNoAxis) {
       staged.inner = unit;
     }
+    const bool contiguous = !columns && plain && staged.inner == plan.summed.back();
+    staged.flat = contiguous && can_flatten(std::span(&operand, 1), plan.summed);
     plan.staged.push_back(staged);
   };
   for (NodeRef operand : operands.of_rows) consider(operand, plan.rows, plan.columns);
   for (NodeRef operand : operands.of_columns) consider(operand, plan.columns, plan.rows);
 }
 
-void Planner::choose_product_blocks(ProductPlan& plan, const Region& region,
-                                    const Operands& operands) {
+// Which axes can run as one, after it is known what is staged.
+void Planner::choose_flat(ProductPlan& plan, const Operands& operands) {
+  auto is_staged = [&](NodeRef node) {
+    return std::any_of(plan.staged.begin(), plan.staged.end(),
+                       [&](const StagedOperand& operand) { return operand.node == node; });
+  };
+  std::vector<NodeRef> direct = operands.others;
+  for (const std::vector<NodeRef>& side : {operands.of_rows, operands.of_columns})
+    for (NodeRef node : side)
+      if (!is_staged(node)) direct.push_back(node);
+  plan.flat_sums = can_flatten(direct, plan.summed);
+  // What is not staged must lie as one along a side, or only the last axis is the side.
+  for (ProductSide* side : {&plan.rows, &plan.columns})
+    if (!can_flatten(direct, side->axes) || !enabled("stage")) side->axes = {side->axes.back()};
+  plan.flat_stores =
+      can_flatten(plan.stores, plan.columns.axes) && can_flatten(plan.stores, plan.rows.axes);
+}
+
+// Blocks of at most so many elements of a side: whole inner axes, a block of one, single elements
+// of those outside it. Answers how many elements a block has.
+int64_t Planner::block_side(ProductPlan& plan, const ProductSide& side, int64_t most) const {
+  int64_t inside = 1;
+  for (size_t i = side.axes.size(); i-- > 0;) {
+    const size_t axis = side.axes[i];
+    const int64_t size = analysis_.expected_size(axis);
+    const int64_t step =
+        i + 1 == side.axes.size() && side.axes.size() == 1 ? side.tile.elements() : 1;
+    const int64_t room = std::max<int64_t>(1, most / inside);
+    int64_t block = std::max(step, room / step * step);
+    block = round_up(ceil_div(size, ceil_div(size, block)), step);
+    // Axes outside of one that is not whole come one by one.
+    const bool whole_inside =
+        i + 1 == side.axes.size() ||
+        plan.grid_axis(side.axes[i + 1]).block >= analysis_.expected_size(side.axes[i + 1]);
+    if (!whole_inside || (!is_static(analysis_.size(axis)) && i > 0)) block = 1;
+    for (GridAxis& each : plan.grid)
+      if (each.axis == axis) each.block = block;
+    inside *= std::min(block, round_up(size, step));
+  }
+  return inside;
+}
+
+void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
   // Depth: the largest reduced axis is taken in blocks, the others as a whole.
-  plan.blocked = region.own.list()[0];
-  for (size_t axis : region.own.list())
-    if (analysis_.expected_size(axis) > analysis_.expected_size(plan.blocked)) plan.blocked = axis;
-  AxisSet inner_axes = region.own;
-  inner_axes.remove(plan.blocked);
-  const auto inner = static_cast<int64_t>(iterations(analysis_, inner_axes));
-  const int64_t deep = analysis_.expected_size(plan.blocked);
-  constexpr int64_t kDeepest = 384;
+  const auto inner = static_cast<int64_t>(extent(std::span(plan.summed).subspan(1)));
+  const int64_t deep = analysis_.expected_size(plan.summed[0]);
   const int64_t most = std::max<int64_t>(1, kDeepest / inner);
   // Up to half as much again is better than a second block.
   const int64_t blocks = deep * 2 <= most * 3 ? 1 : ceil_div(deep, most);
@@ -195,73 +305,37 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region,
         break;
       }
   }
-  const bool known =
-      plan.staged.empty() || (is_static(analysis_.size(plan.blocked)) && plan.depth >= deep);
-
-  // Rows and columns: what is packed of each fits its share of fast memory.
-  const int64_t share =
-      capabilities_.fast_memory_bytes / 4 / std::max<int64_t>(1, plan.depth * inner);
-  auto largest = [&](size_t axis, const Tile& tile) {
-    const int64_t size = analysis_.expected_size(axis), step = tile.elements();
-    const int64_t most_elements = std::max<int64_t>(step, share / step * step);
-    const int64_t count = ceil_div(size, most_elements);
-    return round_up(ceil_div(size, count), step);
-  };
-  double cells = 1;
-  GridAxis *rows = nullptr, *columns = nullptr;
-  for (GridAxis& axis : plan.grid) {
-    axis.block = 1;
-    if (axis.axis == plan.rows) rows = &axis;
-    if (axis.axis == plan.columns) columns = &axis;
-  }
-  rows->block = largest(rows->axis, rows->tile);
-  columns->block = largest(columns->axis, columns->tile);
-  // An axis that only one side has takes part in that side's blocks.
-  auto in_any = [&](const std::vector<NodeRef>& nodes, size_t axis) {
-    return std::any_of(nodes.begin(), nodes.end(),
-                       [&](NodeRef node) { return analysis_.free(node).contains(axis); });
-  };
-  for (GridAxis& axis : plan.grid) {
-    if (&axis == rows || &axis == columns) continue;
-    const bool of_rows = in_any(operands.of_rows, axis.axis);
-    const bool of_columns = in_any(operands.of_columns, axis.axis);
-    GridAxis& side = of_columns ? *columns : *rows;
-    if (of_rows != of_columns && side.block >= analysis_.expected_size(side.axis)) {
-      const int64_t room = std::max<int64_t>(1, share / side.block);
-      const int64_t size = analysis_.expected_size(axis.axis);
-      axis.block = ceil_div(size, ceil_div(size, room));
-    }
-  }
-  auto count_cells = [&] {
-    cells = 1;
-    for (const GridAxis& axis : plan.grid)
-      cells *= static_cast<double>(ceil_div(analysis_.expected_size(axis.axis), axis.block));
-    return cells;
-  };
-  // Smaller blocks, until there are enough cells to share among threads.
-  const double steps =
-      iterations(analysis_, region.domain) / lanes_ * static_cast<double>(region.heads.size());
-  const double nanoseconds = steps / kStepsPerNanosecond;
-  const double wanted = std::min<double>(kCellsToShare, nanoseconds / kCellNanoseconds);
-  while (count_cells() < wanted) {
-    GridAxis* halved = nullptr;
-    for (GridAxis& axis : plan.grid) {
-      const int64_t least = &axis == rows || &axis == columns
-                                ? std::max<int64_t>(kSmallestBlock, axis.tile.elements())
-                                : 1;
-      if (axis.block / 2 < least && axis.block <= least * 2 - 1) continue;
-      if (axis.block <= axis.tile.elements()) continue;
-      if (!halved || axis.block > halved->block) halved = &axis;
-    }
-    if (!halved) break;
-    const int64_t size = std::min(halved->block, analysis_.expected_size(halved->axis));
-    halved->block = round_up(ceil_div(size, 2), halved->tile.elements());
-  }
-  constexpr size_t kLightStores = 10;
+  const bool one_block =
+      plan.staged.empty() || (is_static(analysis_.size(plan.summed[0])) && plan.depth >= deep);
   size_t work = 0;
   for (const Region& each : regions_)
     if (!each.is_reduction) work += each.nodes.size();
-  plan.through_memory = !known || work > kLightStores;
+  constexpr size_t kLightStores = 10;
+  plan.through_memory = !one_block || work > kLightStores || !plan.flat_stores;
+
+  // Rows and columns: what is packed of each fits its share of fast memory. Smaller, until there
+  // are enough cells to share among threads.
+  const int64_t share =
+      capabilities_.fast_memory_bytes / 4 / std::max<int64_t>(1, plan.depth * inner);
+  int64_t down = share, across = share;
+  const double steps =
+      iterations(analysis_, region.domain) / lanes_ * static_cast<double>(region.heads.size());
+  const double wanted = std::min(kCellsToShare, steps / kStepsPerNanosecond / kCellNanoseconds);
+  while (true) {
+    const int64_t rows = block_side(plan, plan.rows, down);
+    const int64_t columns = block_side(plan, plan.columns, across);
+    double cells = 1;
+    for (const GridAxis& axis : plan.grid)
+      cells *= static_cast<double>(ceil_div(analysis_.expected_size(axis.axis), axis.block));
+    const bool can_rows = rows > std::max<int64_t>(kSmallestBlock, plan.rows.tile.elements());
+    const bool can_columns =
+        columns > std::max<int64_t>(kSmallestBlock, plan.columns.tile.elements());
+    if (cells >= wanted || (!can_rows && !can_columns)) return;
+    if (can_columns && (columns >= rows || !can_rows))
+      across = ceil_div(columns, 2);
+    else
+      down = ceil_div(rows, 2);
+  }
 }
 
 std::optional<ProductPlan> Planner::plan_product() {
@@ -283,37 +357,37 @@ std::optional<ProductPlan> Planner::plan_product() {
   const bool outer = common.contains(region->domain.without(region->own));
   if (!outer || iterations(analysis_, region->domain) < kFewestSteps) return std::nullopt;
 
-  ProductPlan plan{};
+  size_t rows = kNoAxis, columns = kNoAxis;
   double least = -1;
-  for (size_t columns : (common & region->domain).list())
-    for (size_t rows : (common & region->domain).list()) {
-      if (rows == columns || analysis_.expected_size(rows) < kFewestRows) continue;
-      const double cost = product_cost(*region, rows, columns);
+  for (size_t across : (common & region->domain).list())
+    for (size_t down : (common & region->domain).list()) {
+      if (down == across) continue;
+      const double cost = product_cost(*region, down, across);
       if (cost < 0 || (least >= 0 && cost >= least)) continue;
       least = cost;
-      plan.rows = rows;
-      plan.columns = columns;
+      rows = down;
+      columns = across;
     }
   if (least < 0) return std::nullopt;
+  const Operands operands = operands_of(*region, rows, columns);
+  ProductPlan plan{};
   plan.sums = region->heads;
   plan.stores = groups_[0];
-  for (size_t axis : by_stride(common.list(), groups_[0][0], plan.columns))
+  plan.rows.axes = side_axes(operands.of_rows, operands.of_columns);
+  plan.columns.axes = side_axes(operands.of_columns, operands.of_rows);
+  plan.summed = summed_order(*region, operands);
+  for (size_t axis : by_stride(common.list(), groups_[0][0], columns))
     plan.grid.push_back({axis, 1, {}});
-  // Rows last but one: the blocks of both stand beside each other.
-  std::stable_partition(plan.grid.begin(), plan.grid.end(), [&](const GridAxis& axis) {
-    return axis.axis != plan.rows && axis.axis != plan.columns;
-  });
-  const Operands operands = operands_of(*region, plan.rows, plan.columns);
-  choose_product_tile(plan, *region);
+  choose_product_tile(plan);
   choose_staged(plan, *region, operands);
-  // Memory of the cell has a size that is known; so must what is staged: all but one axis.
-  if (std::ranges::count_if(region->own.list(), [&](size_t axis) {
-        return !is_static(analysis_.size(axis));
-      }) > (region->own.list().size() > 1 ? 0 : 1))
-    plan.staged.clear();
-  choose_product_blocks(plan, *region, operands);
-  plan.flat = plan.staged.size() == operands.of_rows.size() + operands.of_columns.size() &&
-              operands.others.empty();
+  choose_flat(plan, operands);
+  choose_product_tile(plan);
+  choose_product_blocks(plan, *region);
+  for (GridAxis& axis : plan.grid) {
+    if (plan.rows.axes.size() == 1 && axis.axis == plan.rows.axes[0]) axis.tile = plan.rows.tile;
+    if (plan.columns.axes.size() == 1 && axis.axis == plan.columns.axes[0])
+      axis.tile = plan.columns.tile;
+  }
   return plan;
 }
 

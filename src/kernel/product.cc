@@ -9,56 +9,59 @@ namespace {
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
+// Rows whose distance is a power of two would meet in the same places of a cache.
+int64_t without_conflicts(int64_t row, DType dtype) {
+  constexpr int64_t kConflict = 1024, kLine = 64;
+  const auto bytes = static_cast<int64_t>(byte_size(dtype));
+  return row * bytes % kConflict == 0 ? row + kLine / bytes : row;
+}
+
 class ProductEmitter {
  public:
   ProductEmitter(Emitter& emitter, Analysis& analysis, const ProductPlan& plan,
                  std::span<const Emitter::Range> ranges)
-      : emitter_(emitter), code_(emitter.code()), analysis_(analysis), plan_(plan) {
+      : emitter_(emitter),
+        code_(emitter.code()),
+        analysis_(analysis),
+        plan_(plan),
+        lanes_(plan.columns.tile.lanes) {
     for (size_t i = 0; i < plan.grid.size(); ++i) ranges_[plan.grid[i].axis] = ranges[i];
-    own_ = analysis.listed_set(plan.sums[0]);
-    own_order_.push_back(plan.blocked);
-    for (size_t axis : own_.list())
-      if (axis != plan.blocked) own_order_.push_back(axis);
-    for (const GridAxis& axis : plan.grid)
-      if (axis.tile.lanes > 1) lanes_ = axis.tile.lanes;
+    for (size_t axis : plan.summed) summed_.add(axis);
   }
 
   void run() {
     // Axes of which a cell has one element are there for all that follows.
     std::vector<Emitter::Loop> single;
-    for (const GridAxis& axis : plan_.grid) {
-      if (axis.block == 1)
-        single.push_back({axis.axis, ranges_[axis.axis], {}});
-      else
-        blocked_.push_back(axis);
-    }
+    for (const GridAxis& axis : plan_.grid)
+      if (axis.block == 1) single.push_back({axis.axis, ranges_[axis.axis], {}});
     emitter_.over(single, [&] { block(); });
   }
 
  private:
-  bool is_blocked(size_t axis) const {
-    return std::any_of(blocked_.begin(), blocked_.end(),
-                       [&](const GridAxis& each) { return each.axis == axis; });
-  }
-  const GridAxis& grid_axis(size_t axis) const {
-    return *std::find_if(plan_.grid.begin(), plan_.grid.end(),
-                         [&](const GridAxis& each) { return each.axis == axis; });
+  bool is_blocked(size_t axis) const { return plan_.grid_axis(axis).block > 1; }
+  // The axes of a side of which a cell has several elements, the outermost first.
+  std::vector<size_t> blocked_axes(const ProductSide& side) const {
+    std::vector<size_t> axes;
+    for (size_t axis : side.axes)
+      if (is_blocked(axis)) axes.push_back(axis);
+    return axes;
   }
 
   void block() {
-    for (const StagedOperand& operand : plan_.staged) reserve(operand);
-    if (plan_.through_memory) reserve_sums();
-    const int64_t deep = plan_.depth;
-    NodeRef size = analysis_.size(plan_.blocked);
-    if (plan_.staged.empty() || (is_static(size) && static_value(size) <= deep)) {
-      ranges_[plan_.blocked] = emitter_.whole(plan_.blocked);
+    for (const StagedOperand& operand : plan_.staged) layouts_[operand.node] = layout_of(operand);
+    if (plan_.through_memory)
+      for (NodeRef sum : plan_.sums) sums_[sum] = layout_of_sum(sum);
+    const size_t deep = plan_.summed[0];
+    NodeRef size = analysis_.size(deep);
+    if (plan_.staged.empty() || (is_static(size) && static_value(size) <= plan_.depth)) {
+      ranges_[deep] = emitter_.whole(deep);
       sum_block(true);
     } else {
-      // The first block starts the sums, later ones go on with them.
+      // Every block goes on with the sums of those before.
       for_all_tiles([&] { start_sums(); });
-      ValueId begin = code_.open_loop(code_.index(0), emitter_.value(size, 0), code_.index(deep),
-                                      analysis_.may_be_empty(plan_.blocked));
-      ranges_[plan_.blocked] = emitter_.block(plan_.blocked, begin, deep, 1);
+      ValueId begin = code_.open_loop(code_.index(0), emitter_.value(size, 0),
+                                      code_.index(plan_.depth), analysis_.may_be_empty(deep));
+      ranges_[deep] = emitter_.block(deep, begin, plan_.depth, 1);
       sum_block(false);
       code_.close_loop({});
     }
@@ -68,32 +71,65 @@ class ProductEmitter {
   // ---- memory of the cell
 
   int64_t elements_of(size_t axis) const {
-    if (axis == plan_.blocked) return plan_.depth;
-    if (is_blocked(axis)) return round_up(grid_axis(axis).block, grid_axis(axis).tile.elements());
+    if (axis == plan_.summed[0]) return plan_.depth;
+    if (!summed_.contains(axis)) return plan_.grid_axis(axis).block;
     return static_value(analysis_.size(axis));
   }
 
-  // Neighbours along `inner`, then the axes in order, the last one in the shortest steps.
-  Emitter::Layout layout(DType dtype, std::span<const size_t> axes, size_t inner) {
-    Emitter::Layout result;
+  // Dimensions in the order in which they are added, each in steps over all before it.
+  struct LayoutMaker {
+    Emitter::Layout layout = {};
     int64_t stride = 1;
-    auto add = [&](size_t axis, int64_t elements) {
-      result.dimensions.push_back({axis, kNoValue, stride});
+    void add(size_t axis, int64_t elements) {
+      layout.dimensions.push_back({axis, kNoValue, stride});
       stride *= elements;
-    };
-    int64_t row = round_up(elements_of(inner), lanes_);
-    // Rows whose distance is a power of two would meet in the same places of a cache.
-    constexpr int64_t kConflict = 1024;
-    const auto bytes = static_cast<int64_t>(byte_size(dtype));
-    if (axes.size() > 1 && row * bytes % kConflict == 0) row += 64 / bytes;
-    add(inner, row);
-    for (size_t i = axes.size(); i-- > 0;)
-      if (axes[i] != inner) add(axes[i], elements_of(axes[i]));
-    result.buffer = code_.add_local(dtype, stride);
-    return result;
+    }
+  };
+
+  // Axes that run as one are neighbours in order; whole tiles have room behind them.
+  void add_side(LayoutMaker& maker, const ProductSide& side) const {
+    const std::vector<size_t> axes = blocked_axes(side);
+    const int64_t before = maker.stride;
+    for (size_t i = axes.size(); i-- > 0;) maker.add(axes[i], elements_of(axes[i]));
+    int64_t elements = round_up(maker.stride / before, side.tile.elements());
+    // A vector at the end of an inner axis goes beyond it.
+    if (axes.size() > 1) elements += lanes_;
+    maker.stride = before * round_up(elements, lanes_);
+  }
+  void add_summed(LayoutMaker& maker) const {
+    for (size_t i = plan_.summed.size(); i-- > 0;)
+      maker.add(plan_.summed[i], elements_of(plan_.summed[i]));
   }
 
-  // Where an axis begins in what is kept of it.
+  Emitter::Layout layout_of(const StagedOperand& operand) {
+    const ProductSide& side = operand.of_rows ? plan_.rows : plan_.columns;
+    const DType dtype = operand.node->dtype;
+    LayoutMaker maker;
+    if (summed_.contains(operand.inner)) {
+      add_summed(maker);
+      // The last vector of a row may go beyond it.
+      maker.stride = without_conflicts(round_up(maker.stride, lanes_) + lanes_, dtype);
+      add_side(maker, side);
+    } else {
+      add_side(maker, side);
+      maker.stride = without_conflicts(maker.stride, dtype);
+      add_summed(maker);
+      maker.stride += lanes_;
+    }
+    maker.layout.buffer = code_.add_local(dtype, maker.stride);
+    return maker.layout;
+  }
+
+  Emitter::Layout layout_of_sum(NodeRef sum) {
+    LayoutMaker maker;
+    add_side(maker, plan_.columns);
+    maker.stride = without_conflicts(maker.stride, sum->dtype);
+    add_side(maker, plan_.rows);
+    maker.layout.buffer = code_.add_local(sum->dtype, maker.stride);
+    return maker.layout;
+  }
+
+  // The layout with the beginnings of the current blocks.
   Emitter::Layout placed(Emitter::Layout layout) {
     for (Emitter::Layout::Dimension& dimension : layout.dimensions)
       dimension.begin =
@@ -101,104 +137,105 @@ class ProductEmitter {
     return layout;
   }
 
-  // The axes a staged operand is kept for: those of blocks outside, reduced ones inside.
-  std::vector<size_t> staged_axes(NodeRef node) {
-    std::vector<size_t> axes;
-    const AxisSet& free = analysis_.free(node);
-    for (const GridAxis& axis : blocked_)
-      if (free.contains(axis.axis)) axes.push_back(axis.axis);
-    axes.insert(axes.end(), own_order_.begin(), own_order_.end());
-    return axes;
+  // ---- loops
+
+  Emitter::Range range_of(size_t axis) {
+    return ranges_.contains(axis) ? ranges_[axis] : emitter_.whole(axis);
   }
 
-  void reserve(const StagedOperand& operand) {
-    const std::vector<size_t> axes = staged_axes(operand.node);
-    // Reduced axes are neighbours of each other, so that they can run as one.
-    layouts_[operand.node] = layout_of(operand, axes);
+  // Several axes as one, which is counted along the last of them; the others stay where they begin.
+  void add_flat_loops(std::vector<Emitter::Loop>& loops, std::span<const size_t> axes, Tile tile,
+                      Emitter::Tail tail) {
+    if (axes.empty()) return;
+    if (axes.size() == 1) return loops.push_back({axes[0], range_of(axes[0]), tile, tail});
+    const Emitter::Range outer = range_of(axes[0]);
+    int64_t inside = 1;
+    for (size_t axis : axes.subspan(1)) inside *= static_value(analysis_.size(axis));
+    for (size_t axis : axes.first(axes.size() - 1)) {
+      ValueId begin = range_of(axis).begin;
+      loops.push_back({axis, {begin, begin, 1, 1, false}, {}});
+    }
+    ValueId steps = code_.mul(code_.sub(outer.end, outer.begin), code_.index(inside));
+    const int64_t extent = outer.extent < 0 ? -1 : outer.extent * inside;
+    loops.push_back({axes.back(),
+                     {code_.index(0), steps, extent, outer.multiple * inside, outer.may_be_empty},
+                     tile,
+                     tail});
   }
 
-  Emitter::Layout layout_of(const StagedOperand& operand, std::span<const size_t> axes) {
-    if (!own_.contains(operand.inner)) return layout(operand.node->dtype, axes, operand.inner);
-    // The reduced axes together are what is contiguous.
-    Emitter::Layout result;
-    int64_t stride = 1;
-    auto add = [&](size_t axis, int64_t elements) {
-      result.dimensions.push_back({axis, kNoValue, stride});
-      stride *= elements;
-    };
-    for (size_t i = axes.size(); i-- > 0;)
-      if (own_.contains(axes[i])) add(axes[i], elements_of(axes[i]));
-    const auto bytes = static_cast<int64_t>(byte_size(operand.node->dtype));
-    stride = round_up(stride + lanes_, lanes_);  // the last vector may go beyond
-    if (stride * bytes % 1024 == 0) stride += 64 / bytes;
-    for (size_t i = axes.size(); i-- > 0;)
-      if (!own_.contains(axes[i])) add(axes[i], elements_of(axes[i]));
-    result.buffer = code_.add_local(operand.node->dtype, stride);
-    return result;
-  }
-
-  void reserve_sums() {
-    std::vector<size_t> axes;
-    for (const GridAxis& axis : blocked_) axes.push_back(axis.axis);
-    for (NodeRef sum : plan_.sums)
-      sums_[sum] = layout(sum->dtype, axes, is_blocked(plan_.columns) ? plan_.columns : axes[0]);
+  // The tiles of the block: columns, then rows, the order in which packed operands stay near.
+  void for_all_tiles(const std::function<void()>& body) {
+    std::vector<Emitter::Loop> loops;
+    AxisSet sides;
+    for (const ProductSide* side : {&plan_.rows, &plan_.columns})
+      for (size_t axis : side->axes) sides.add(axis);
+    for (const GridAxis& axis : plan_.grid)
+      if (axis.block > 1 && !sides.contains(axis.axis))
+        loops.push_back({axis.axis, ranges_[axis.axis], {}});
+    add_flat_loops(loops, blocked_axes(plan_.columns), plan_.columns.tile, Emitter::Tail::Smaller);
+    add_flat_loops(loops, blocked_axes(plan_.rows), plan_.rows.tile, Emitter::Tail::Masked);
+    emitter_.over(loops, body);
   }
 
   // ---- packing
 
   void pack(const StagedOperand& operand) {
     const Emitter::Layout place = placed(layouts_[operand.node]);
-    const AxisSet& free = analysis_.free(operand.node);
+    const ProductSide& side = operand.of_rows ? plan_.rows : plan_.columns;
+    const std::vector<size_t> axes = blocked_axes(side);
+    auto tile_of = [&](size_t axis) -> Tile {
+      if (axis == operand.turned) return {1, lanes_};  // a block is transposed on the way
+      if (axis != operand.inner) return {};
+      // In the tiles of the product, so that what is read of it was written; or a few vectors.
+      if (axes.size() == 1 && axis == axes[0] && side.tile.lanes > 1) return side.tile;
+      const int64_t size = analysis_.expected_size(axis);
+      return {lanes_, static_cast<int>(std::clamp<int64_t>((size + lanes_ - 1) / lanes_, 1, 4))};
+    };
     std::vector<Emitter::Loop> loops;
-    std::vector<size_t> axes = staged_axes(operand.node);
-    std::stable_partition(axes.begin(), axes.end(),
-                          [&](size_t axis) { return axis != operand.inner; });
-    for (size_t axis : axes) {
-      if (!free.contains(axis)) continue;
-      Emitter::Range range = ranges_.contains(axis) ? ranges_[axis] : emitter_.whole(axis);
-      Tile tile;
-      if (axis == operand.inner) {
-        // In the tiles of the product, so that what is read of it was written.
-        tile.lanes = lanes_;
-        if (is_blocked(axis))
-          tile = {lanes_, std::max(1, grid_axis(axis).tile.elements() / lanes_)};
+    auto add = [&](size_t axis) { loops.push_back({axis, range_of(axis), tile_of(axis)}); };
+    if (operand.flat) {
+      for (size_t axis : axes) add(axis);
+      add_flat_loops(loops, plan_.summed, {lanes_, 2}, Emitter::Tail::Smaller);
+    } else if (summed_.contains(operand.inner)) {
+      for (size_t axis : axes) add(axis);
+      for (size_t axis : plan_.summed)
+        if (axis != operand.inner) add(axis);
+      add(operand.inner);
+    } else {
+      // Vectors at the end of a row write beyond it, and the next row writes over that: rows of one
+      // step of the sum follow each other.
+      for (size_t i = 1; i <= plan_.summed.size(); ++i) {
+        const size_t axis = plan_.summed[i % plan_.summed.size()];
+        if (axis != operand.turned) add(axis);
       }
-      loops.push_back({axis, range, tile});
+      for (size_t axis : axes) add(axis);
+      if (operand.turned < analysis_.axis_count()) add(operand.turned);
     }
+    AxisSet all;
+    for (const Emitter::Loop& loop : loops) all.add(loop.axis);
     emitter_.over(loops, [&] {
-      for (Coordinate at : emitter_.coordinates(free))
+      for (Coordinate at : emitter_.coordinates(all))
         emitter_.store_staged(emitter_.value(operand.node, at), place, at);
     });
   }
 
   // ---- sums
 
-  // The tiles of the block: columns, then rows, in the order in which packed operands stay near.
-  void for_all_tiles(const std::function<void()>& body) {
-    std::vector<Emitter::Loop> loops;
-    for (const GridAxis& axis : blocked_)
-      if (axis.axis != plan_.rows && axis.axis != plan_.columns)
-        loops.push_back({axis.axis, ranges_[axis.axis], {}});
-    for (size_t axis : {plan_.columns, plan_.rows})
-      if (is_blocked(axis))
-        loops.push_back({axis, ranges_[axis], grid_axis(axis).tile,
-                         axis == plan_.rows ? Emitter::Tail::Masked : Emitter::Tail::Smaller});
-    emitter_.over(loops, body);
-  }
-
   std::vector<Emitter::Accumulator> accumulators() {
+    AxisSet sides;
+    for (const ProductSide* side : {&plan_.rows, &plan_.columns})
+      for (size_t axis : side->axes) sides.add(axis);
     std::vector<Emitter::Accumulator> result;
     for (NodeRef sum : plan_.sums)
-      for (Coordinate at : emitter_.coordinates(analysis_.free(sum))) result.push_back({sum, at});
+      for (Coordinate at : emitter_.coordinates(sides)) result.push_back({sum, at});
     return result;
   }
 
   void start_sums() {
-    for (const Emitter::Accumulator& each : accumulators()) {
-      const int lanes = emitter_.lanes_of(analysis_.free(each.reduction));
-      emitter_.store_staged(emitter_.start_value(each.reduction, lanes),
-                            placed(sums_[each.reduction]), each.at);
-    }
+    for (const Emitter::Accumulator& each : accumulators())
+      emitter_.store_staged(
+          emitter_.or_empty(each.reduction, emitter_.start_value(each.reduction, lanes_)),
+          placed(sums_[each.reduction]), each.at);
   }
 
   void sum_block(bool all) {
@@ -212,12 +249,15 @@ class ProductEmitter {
   void sum_tile(bool all) {
     const std::vector<Emitter::Accumulator> each = accumulators();
     Emitter::State state;
-    for (const Emitter::Accumulator& one : each) {
-      const int lanes = emitter_.lanes_of(analysis_.free(one.reduction));
-      state.push_back(all ? emitter_.start_value(one.reduction, lanes)
+    for (const Emitter::Accumulator& one : each)
+      state.push_back(all ? emitter_.start_value(one.reduction, lanes_)
                           : emitter_.load_staged(placed(sums_[one.reduction]), one.at));
-    }
-    emitter_.over(summed_loops(), state, [&](Emitter::State& totals) {
+    std::vector<Emitter::Loop> loops;
+    if (plan_.flat_sums)
+      add_flat_loops(loops, plan_.summed, {}, Emitter::Tail::Smaller);
+    else
+      for (size_t axis : plan_.summed) loops.push_back({axis, range_of(axis), {}});
+    emitter_.over(loops, state, [&](Emitter::State& totals) {
       for (size_t i = 0; i < each.size(); ++i)
         totals[i] = emitter_.advance(each[i], each[i].at, totals[i]);
     });
@@ -225,49 +265,29 @@ class ProductEmitter {
       if (plan_.through_memory)
         emitter_.store_staged(state[i], placed(sums_[each[i].reduction]), each[i].at);
       else
-        emitter_.remember(each[i].reduction, each[i].at, state[i]);
+        emitter_.remember(each[i].reduction, each[i].at,
+                          emitter_.or_empty(each[i].reduction, state[i]));
     }
     if (!plan_.through_memory) emitter_.stores(plan_.stores, {});
-  }
-
-  std::vector<Emitter::Loop> summed_loops() {
-    std::vector<Emitter::Loop> loops;
-    const std::vector<size_t> inner(own_order_.begin() + 1, own_order_.end());
-    int64_t rest = 1;
-    for (size_t axis : inner)
-      if (is_static(analysis_.size(axis))) rest *= static_value(analysis_.size(axis));
-    const Emitter::Range& range = ranges_[plan_.blocked];
-    if (!plan_.flat || inner.empty()) {
-      loops.push_back({plan_.blocked, range, {}});
-      for (size_t axis : inner) loops.push_back({axis, emitter_.whole(axis), {}});
-      return loops;
-    }
-    // All steps of the reduced axes together, counted along the innermost: operands are staged, and
-    // lie so that this is the same element.
-    auto once = [&](ValueId at) { return Emitter::Range{at, at, 1, 1, false}; };
-    loops.push_back({plan_.blocked, once(range.begin), {}});
-    for (size_t i = 0; i + 1 < inner.size(); ++i)
-      loops.push_back({inner[i], once(code_.index(0)), {}});
-    ValueId steps = code_.mul(code_.sub(range.end, range.begin), code_.index(rest));
-    loops.push_back({inner.back(),
-                     {code_.index(0), steps, range.extent < 0 ? -1 : range.extent * rest, rest,
-                      range.may_be_empty},
-                     {}});
-    return loops;
   }
 
   // ---- stores
 
   void store_results() {
     for (NodeRef sum : plan_.sums) emitter_.stage(sum, placed(sums_[sum]));
-    std::vector<Emitter::Loop> loops;
     // Vectors run along what is contiguous in the result.
-    size_t along = plan_.columns;
-    for (const GridAxis& axis : blocked_)
-      if (stride_of(analysis_, plan_.stores[0], axis.axis) == Stride::Unit) along = axis.axis;
-    for (const GridAxis& axis : blocked_)
-      if (axis.axis != along) loops.push_back({axis.axis, ranges_[axis.axis], {}});
-    loops.push_back({along, ranges_[along], {lanes_, 1}});
+    size_t along = plan_.columns.axes.back();
+    for (const GridAxis& axis : plan_.grid)
+      if (axis.block > 1 && stride_of(analysis_, plan_.stores[0], axis.axis) == Stride::Unit)
+        along = axis.axis;
+    std::vector<size_t> last{along};
+    for (const ProductSide* side : {&plan_.rows, &plan_.columns})
+      if (plan_.flat_stores && side->axes.back() == along) last = blocked_axes(*side);
+    std::vector<Emitter::Loop> loops;
+    for (const GridAxis& axis : plan_.grid)
+      if (axis.block > 1 && std::find(last.begin(), last.end(), axis.axis) == last.end())
+        loops.push_back({axis.axis, ranges_[axis.axis], {}});
+    add_flat_loops(loops, last, {lanes_, 1}, Emitter::Tail::Smaller);
     emitter_.over(loops, [&] { emitter_.stores(plan_.stores, {}); });
     for (NodeRef sum : plan_.sums) emitter_.unstage(sum);
   }
@@ -276,11 +296,9 @@ class ProductEmitter {
   CodeBuilder& code_;
   Analysis& analysis_;
   const ProductPlan& plan_;
+  const int lanes_;
+  AxisSet summed_;
   std::unordered_map<size_t, Emitter::Range> ranges_;
-  std::vector<GridAxis> blocked_;  // axes of which a cell has more than one element
-  AxisSet own_;                    // the reduced ones
-  std::vector<size_t> own_order_;  // the one in blocks first
-  int lanes_ = 1;
   std::unordered_map<NodeRef, Emitter::Layout> layouts_, sums_;
 };
 

@@ -405,8 +405,8 @@ class Writer {
         return write("%{} = {} load b{}[%{}]{}", i, type, instruction.bits, from[0],
                      condition(instruction));
       case Code::Store:
-        return write("store {} b{}[%{}]{} = %{}", type, instruction.bits, from[0],
-                     condition(instruction), from[2]);
+        return write("{} {} b{}[%{}]{} = %{}", instruction.streaming ? "stream" : "store", type,
+                     instruction.bits, from[0], condition(instruction), from[2]);
       case Code::Loop:
         write("loop %{} = %{} below %{} by %{}", i, from[0], from[1], from[2]);
         ++depth_;

@@ -49,6 +49,7 @@ struct Instruction {
   uint16_t lanes = 1;        // 1: a scalar
   std::array<ValueId, 4> operands{kNoValue, kNoValue, kNoValue, kNoValue};
   uint64_t bits = 0;
+  bool streaming = false;  // a Store of whole aligned vectors that are not read again soon
 
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };

@@ -16,7 +16,7 @@ void write_instruction(std::string& out, size_t at, const Instruction& instructi
   out += static_cast<char>(instruction.code);
   out += static_cast<char>(instruction.op);
   out += static_cast<char>(instruction.dtype);
-  write_number(out, instruction.lanes);
+  write_number(out, instruction.lanes * 2u + (instruction.streaming ? 1 : 0));
   write_number(out, instruction.bits);
   for (ValueId id : instruction.operands) {
     // Operands are near: counted backwards they take one byte. No value is 0.

@@ -55,6 +55,7 @@ struct Rewriter::State {
   std::array<std::vector<uint16_t>, kOpCount> by_op;
   Direction direction;
   RewriteLog* log;
+  Repair repair;
   NodeMap<NodeRef> done;  // the node it became; null while in progress
   uint64_t generation = 0;
   std::vector<Frame> stack;
@@ -131,7 +132,11 @@ struct Rewriter::State {
     for (NodeRef source : node->sources()) sources.push_back(*done.find(source));
     if (std::equal(sources.begin(), sources.end(), node->sources().begin())) return node;
     OriginScope origin(node->origin);
-    return with_sources(node, sources);
+    std::string error;
+    NodeRef made = current_graph().try_make(node->op, node->dtype, sources, node->arg, &error);
+    if (!made && repair && repair(sources)) return with_sources(node, sources);
+    if (!made) throw InternalError(error);
+    return made;
   }
 
   // One step of the top frame: descend, or rewrite, or finish.
@@ -170,10 +175,11 @@ struct Rewriter::State {
 };
 
 Rewriter::Rewriter(std::vector<const RuleSet*> sets, Direction direction,
-                   const DisabledRules& disabled, RewriteLog* log)
+                   const DisabledRules& disabled, RewriteLog* log, Repair repair)
     : state_(std::make_unique<State>()) {
   state_->direction = direction;
   state_->log = log;
+  state_->repair = repair;
   auto is_disabled = [&](const std::string& name) {
     return std::find(disabled.begin(), disabled.end(), name) != disabled.end();
   };

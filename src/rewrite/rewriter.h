@@ -47,10 +47,15 @@ enum class Direction {
   TopDown,   // a node first, then the sources of what became of it
 };
 
+// Rewritten sources may fit each other no longer, where what was equal became equal only in value.
+// Changes them so that they do; answers whether it changed any.
+using Repair = bool (*)(std::vector<NodeRef>& sources);
+
 class Rewriter {
  public:
   explicit Rewriter(std::vector<const RuleSet*> sets, Direction direction = Direction::BottomUp,
-                    const DisabledRules& disabled = {}, RewriteLog* log = nullptr);
+                    const DisabledRules& disabled = {}, RewriteLog* log = nullptr,
+                    Repair repair = nullptr);
   ~Rewriter();
 
   // Rewrites within the current graph. What was rewritten before is remembered between calls, as

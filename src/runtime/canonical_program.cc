@@ -8,7 +8,7 @@
 namespace anneal {
 
 CanonicalProgram::CanonicalProgram(const Request& request)
-    : request_(request), values_(request.roots) {
+    : contents_(*request.contents), values_(request.roots) {
   for (NodeRef assign : request.assigns) {
     const bool late = request.contents->is_bound(assign->source(0));
     (late ? late_assigns_ : assigns_).push_back(assign);
@@ -29,7 +29,7 @@ CanonicalProgram::CanonicalProgram(const Request& request)
 
 CanonicalProgram::Kind CanonicalProgram::kind_of(NodeRef node) const {
   if (node->dtype == DType::Index) return Kind::Plain;
-  if (node->op == Op::Buffer || request_.contents->find(node)) return Kind::Slot;
+  if (node->op == Op::Buffer || contents_.find(node)) return Kind::Slot;
   if (node->op == Op::StopGradient || node->op == Op::CustomGrad) return Kind::PassThrough;
   if (node->op == Op::Assign && !stores_.contains(node)) return Kind::PassThrough;
   return Kind::Plain;

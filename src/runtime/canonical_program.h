@@ -52,7 +52,7 @@ class CanonicalProgram {
   void add_long(uint64_t word);
   uint32_t number(NodeRef node) const { return *numbers_.find(node); }
 
-  const Request& request_;
+  const Contents& contents_;
   NodeMap<char> stores_;  // assignments that take effect as they stand
   NodeMap<uint32_t> numbers_;
   std::vector<Step> steps_;  // by number

@@ -23,16 +23,28 @@ constexpr double kLarge = 1 << 17, kExpansion = 2, kMostSteps = 512;
 class TileGrouper {
  public:
   TileGrouper(Rangified& program, Dataflow& flow, double eagerness)
-      : program_(program), flow_(flow), eagerness_(eagerness), large_(program.buffers.size(), 0) {}
+      : program_(program),
+        flow_(flow),
+        eagerness_(eagerness),
+        large_(program.buffers.size(), 0),
+        expands_(program.buffers.size(), 0) {}
 
   void run() {
     const std::vector<int> order = flow_.order();
     for (int number : order) mark_large(number);
-    if (std::ranges::count(large_, 0) == static_cast<std::ptrdiff_t>(large_.size())) return;
-    for (int number : order)
-      if (reads_large(number) && !writes_large(number) && is_simple(fragment(number)))
-        place_sink(number);
-    if (!all_large_values_gone()) return;  // half of it would compute more and save nothing
+    // What is read by a fragment that finds no group is stored after all, and with it what is made
+    // of it: then others may find none either.
+    for (bool placed = false; !placed;) {
+      settle();
+      if (std::ranges::count(large_, 1) == 0) return;
+      groups_.clear();
+      placed = true;
+      for (int number : order)
+        if (reads_large(number) && !writes_large(number) && !place_sink(number)) {
+          for (int read : fragment(number).reads) unmark(read);
+          placed = false;
+        }
+    }
     for (Group& group : groups_) build(group);
     for (int number : order)
       if (writes_large(number)) fragment(number) = Fragment{};
@@ -91,6 +103,39 @@ class TileGrouper {
         steps *= size_estimate(axis.size);
     const bool expands = f.is_product && elements >= kExpansion * inputs && steps <= kMostSteps;
     if (expands || from_large) large_[static_cast<size_t>(written)] = 1;
+    if (expands) expands_[static_cast<size_t>(written)] = 1;
+  }
+
+  void unmark(int number) {
+    if (is_large(number)) large_[static_cast<size_t>(number)] = 0;
+  }
+
+  // Large values stay so while every reader makes another one of them, or much less of it; and
+  // while they are products that expand, or made of one.
+  void settle() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t i = 0; i < large_.size(); ++i) {
+        const int number = static_cast<int>(i);
+        if (!is_large(number) || stays_large(number)) continue;
+        unmark(number);
+        changed = true;
+      }
+    }
+  }
+
+  bool stays_large(int number) {
+    const double elements = size_estimate(buffer(number).elements);
+    for (int reader : flow_.readers(number)) {
+      if (writes_large(reader)) continue;
+      if (!is_simple(fragment(reader))) return false;
+      const ScheduleBuffer& made = buffer(fragment(reader).writes[0]);
+      if (size_estimate(made.elements) * kExpansion > elements) return false;
+    }
+    if (expands_[static_cast<size_t>(number)]) return true;
+    return std::ranges::any_of(fragment(flow_.writer(number)).reads, [&](int read) {
+      return is_large(read) && size_estimate(buffer(read).elements) == elements;
+    });
   }
 
   bool is_assigned(int number) const {
@@ -99,32 +144,22 @@ class TileGrouper {
 
   // ---- groups
 
-  // Every large value must be read by fragments of groups alone.
-  bool all_large_values_gone() {
-    for (size_t i = 0; i < large_.size(); ++i)
-      if (large_[i])
-        for (int reader : flow_.readers(static_cast<int>(i)))
-          if (!writes_large(reader) && !is_sink(reader)) return false;
-    return !groups_.empty();
-  }
-  bool is_sink(int number) const {
-    return std::ranges::any_of(
-        groups_, [&](const Group& g) { return std::ranges::count(g.sinks, number) > 0; });
-  }
-
-  void place_sink(int sink) {
+  // In a group that works on the same rows, or in one of its own.
+  bool place_sink(int sink) {
     for (Group& group : groups_) {
       Group grown = group;
       if (add_sink(grown, sink) && !waits_for_itself(grown)) {
         group = std::move(grown);
-        return;
+        return true;
       }
     }
     Group fresh;
-    if (std::optional<std::vector<Axis>> axes = tile_axes_of(sink)) {
-      fresh.tile_axes = *axes;
-      if (add_sink(fresh, sink)) groups_.push_back(std::move(fresh));
-    }
+    std::optional<std::vector<Axis>> axes = tile_axes_of(sink);
+    if (!axes) return false;
+    fresh.tile_axes = *axes;
+    if (!add_sink(fresh, sink) || waits_for_itself(fresh)) return false;
+    groups_.push_back(std::move(fresh));
+    return true;
   }
 
   // The axes of a sink that say which part of each large value it reads.
@@ -351,7 +386,7 @@ class TileGrouper {
   Rangified& program_;
   Dataflow& flow_;
   double eagerness_;
-  std::vector<char> large_;
+  std::vector<char> large_, expands_;
   std::vector<Group> groups_;
   int names_ = 0;
 };

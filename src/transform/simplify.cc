@@ -1,5 +1,8 @@
 #include "transform/simplify.h"
 
+#include <algorithm>
+
+#include "ir/build.h"
 #include "ir/verify.h"
 #include "symbolic/simplify.h"
 
@@ -18,6 +21,24 @@ const RuleSet kStripRules{
          [](const Match& m) { return m[y]; }},
     }};
 
+namespace {
+
+// The size of a pad or shrink is a sum of what its sources became, which may be longer than what
+// the same size became elsewhere: n // 2 * 2 + n % 2 and n.
+bool simplify_shapes(std::vector<NodeRef>& sources) {
+  bool changed = false;
+  for (NodeRef& source : sources) {
+    if (is_static(*source->shape)) continue;
+    const std::vector<NodeRef> dims = simplify(source->shape->dims());
+    if (std::ranges::equal(dims, source->shape->dims())) continue;
+    source = make_tail(Op::Reshape, source, dims);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace
+
 const std::vector<const RuleSet*>& program_rules() {
   static const auto& rules = *new std::vector<const RuleSet*>([] {
     std::vector<const RuleSet*> sets{&kStripRules, &kFoldRules, &kIdentityRules, &kMovementRules,
@@ -31,7 +52,7 @@ const std::vector<const RuleSet*>& program_rules() {
 std::vector<NodeRef> simplify_program(std::span<const NodeRef> roots, RewriteLog* log,
                                       const DisabledRules& disabled) {
   std::vector<NodeRef> result =
-      Rewriter(program_rules(), Direction::BottomUp, disabled, log).run(roots);
+      Rewriter(program_rules(), Direction::BottomUp, disabled, log, simplify_shapes).run(roots);
 #ifndef NDEBUG
   // Without the rules that strip them, marks of gradients may be left.
   const std::string problem = verify(result, disabled.empty() ? kProgramStage : kTensorStage);

@@ -59,6 +59,10 @@ class Emitter {
     cell_ = loops_.back().counter;
     for (size_t i = 0; i < program_.code.size(); ++i) emit(i, program_.code[i]);
     close_loop();
+    // Streaming stores are seen by others before whatever says that this is done.
+    const bool streams = std::any_of(program_.code.begin(), program_.code.end(),
+                                     [](const Instruction& each) { return each.streaming; });
+    if (streams) builder_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
     builder_.CreateRetVoid();
     check();
   }
@@ -353,7 +357,16 @@ class Emitter {
       mark(builder_.CreateMaskedStore(stored, place, alignment(instruction), mask), instruction);
     } else {
       if (mask) place = builder_.CreateSelect(mask, place, nowhere());
-      mark(builder_.CreateAlignedStore(stored, place, alignment(instruction)), instruction);
+      llvm::Align aligned = alignment(instruction);
+      if (instruction.streaming)
+        aligned = llvm::Align(instruction.lanes * byte_size(instruction.dtype));
+      llvm::StoreInst* made = builder_.CreateAlignedStore(stored, place, aligned);
+      mark(made, instruction);
+      if (instruction.streaming) {
+        auto* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
+        made->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                          llvm::MDNode::get(builder_.getContext(), {one}));
+      }
     }
   }
 
