@@ -139,7 +139,7 @@ TEST_CASE("cli: doctor tells what the machine is and whether anneal works on it"
     CHECK_FALSE(finding["fix"].get<std::string>().empty());
   CHECK(shown["healthy"] == !broken);
   CHECK(run.code == (broken ? 1 : 0));
-  CHECK(shown["devices"] == Json(devices()));
+  CHECK(shown["devices"] == Json{"cpu", "interpreter"});
   CHECK(shown["compiler"]["cpu"] == host_target().cpu);
   CHECK(contains(anneal_run("doctor").output, machine.cpu));
 }

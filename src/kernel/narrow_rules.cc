@@ -5,6 +5,8 @@
 // is the same number, since f32 has more than twice the digits of each of them plus two (24 >= 2 *
 // 11 + 2), but for products and quotients of bf16 that are denormal in f32 too (below 2^-126).
 // There and for the other functions the result may be the narrow float beside it.
+#include <cmath>
+
 #include "ir/build.h"
 #include "ir/infer.h"
 #include "kernel/math_rules.h"
@@ -52,6 +54,7 @@ NodeRef rounded_back(const Match& m) { return make_cast(in_f32(m.root()), m.root
 NodeRef reduced_in_f32(const Match& m) {
   NodeRef wide = in_f32(m.root());
   const DType dtype = m.root()->dtype;
+  if (std::isinf(highest(dtype).as_double())) return make_cast(wide, dtype);
   if (wide->op == Op::MaxOver)
     wide = make(Op::Max, {wide, make_const(DType::F32, lowest(dtype).as_double())});
   else if (wide->op == Op::MinOver)
