@@ -50,23 +50,40 @@ Tensor build(const Layer& layer, std::string_view direction) {
   return grad(result, {direction == "input" ? image : weights}, {.seed = seed})[0];
 }
 
+std::string peer_case(const Layer& layer, std::string_view direction) {
+  return fmt::format("conv {} {} {} {} {} {} {} {} {}", direction, kImages, layer.channels,
+                     layer.size, layer.size, layer.outputs, layer.kernel, layer.stride,
+                     layer.padding());
+}
+
+void bench_layer(const BenchContext& context, const Layer& layer, std::string_view direction) {
+  const std::string name = fmt::format("{} {}", layer.name(), direction);
+  if (!context.begin(kBench, name)) return;
+  Prepared ours(context.device, {build(layer, direction)});
+  Timing timing = time_against(
+      context, [&] { return ours.run(); }, PeerKind::Libraries, peer_case(layer, direction));
+  BenchRow row = context.row(kBench, name, kUnit);
+  row.note = "oneDNN works on layouts of its own; bringing tensors into them is left out";
+  add_rates(context, row, timing, layer.flops() * 1e-9);
+  if (timing.peer.name.empty()) return;
+
+  // What it does when it may choose, where that is something else.
+  const PeerTime any =
+      context.peers.time(PeerKind::Libraries, peer_case(layer, fmt::format("{}-any", direction)),
+                         context.options.seconds);
+  constexpr double kClearly = 0.9;
+  if (any.name.empty() || any.seconds > kClearly * timing.peer.seconds) return;
+  timing.peer = any;
+  row.name = fmt::format("{}, any algorithm", name);
+  row.note = "any algorithm: oneDNN may use Winograd's, which multiplies less and rounds more";
+  add_rates(context, row, timing, layer.flops() * 1e-9);
+}
+
 }  // namespace
 
 void bench_conv(const BenchContext& context) {
   for (const Layer& layer : kLayers)
-    for (std::string_view direction : kDirections) {
-      const std::string name = fmt::format("{} {}", layer.name(), direction);
-      if (!context.begin(kBench, name)) continue;
-      Prepared ours(context.device, {build(layer, direction)});
-      const Timing timing = time_against(
-          context, [&] { return ours.run(); }, PeerKind::Libraries,
-          fmt::format("conv {} {} {} {} {} {} {} {} {}", direction, kImages, layer.channels,
-                      layer.size, layer.size, layer.outputs, layer.kernel, layer.stride,
-                      layer.padding()));
-      BenchRow row = context.row(kBench, name, kUnit);
-      row.note = "oneDNN works on layouts of its own; bringing tensors into them is left out";
-      add_rates(context, std::move(row), timing, layer.flops() * 1e-9);
-    }
+    for (std::string_view direction : kDirections) bench_layer(context, layer, direction);
 }
 
 }  // namespace anneal::cli

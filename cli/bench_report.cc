@@ -57,9 +57,9 @@ void BenchReport::add(BenchRow row) {
   if (!json_) {
     if (rows_.empty() || rows_.back().bench != row.bench)
       write(fmt::format("{}{} {:>7} {:>10} {:<8} {:>10} {:>7}\n", rows_.empty() ? "" : "\n",
-                        paint(Colour::Bold, fmt::format("{:<36}", row.bench)), "threads", "ours",
+                        paint(Colour::Bold, fmt::format("{:<44}", row.bench)), "threads", "ours",
                         "", "peer", "ratio"));
-    std::string line = fmt::format("{:<36} {:>7} {:>10} {}", row.name, row.threads,
+    std::string line = fmt::format("{:<44} {:>7} {:>10} {}", row.name, row.threads,
                                    number_text(row.ours), row.unit);
     if (row.peer_value)
       line = fmt::format("{} {:>{}} {}  {}", line, number_text(*row.peer_value),

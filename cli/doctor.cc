@@ -147,7 +147,6 @@ std::vector<Finding> findings_of(const Machine& machine, const CacheState& cache
 struct Diagnosis {
   Machine machine;
   std::vector<std::string> devices;
-  std::string compiler;
   CpuTarget target;
   CacheState cache;
   std::vector<Speed> speeds;
@@ -192,7 +191,7 @@ void write_text(const Diagnosis& diagnosis) {
                                    bytes_text(machine.free_bytes),
                                    machine.huge_pages.empty() ? "unknown" : machine.huge_pages));
   write_fact("devices", fmt::format("{}", fmt::join(diagnosis.devices, ", ")));
-  write_fact("compiler", fmt::format("{}, for {}", diagnosis.compiler, diagnosis.target.cpu));
+  write_fact("compiler", fmt::format("LLVM {}, for {}", llvm_version(), diagnosis.target.cpu));
   write_fact("kernels", cache_text(diagnosis.cache));
   write_fact("copying", speed_text(diagnosis.speeds, &Speed::copy, "GB/s"));
   write_fact("computing", speed_text(diagnosis.speeds, &Speed::arithmetic, "GFLOP/s"));
@@ -244,7 +243,8 @@ void write_json(const Diagnosis& diagnosis) {
             .set("machine", machine_json(diagnosis.machine))
             .set("devices", devices)
             .set("compiler", Json::object()
-                                 .set("identity", diagnosis.compiler)
+                                 .set("llvm", llvm_version())
+                                 .set("identity", codegen_identity())
                                  .set("cpu", diagnosis.target.cpu)
                                  .set("vector_bytes", diagnosis.target.vector_bytes))
             .set("cache", cache_json(diagnosis.cache))
@@ -261,7 +261,6 @@ bool doctor(const DoctorOptions& options) {
   Diagnosis diagnosis;
   diagnosis.machine = describe_machine();
   diagnosis.devices = devices();
-  diagnosis.compiler = codegen_identity();
   diagnosis.target = host_target();
   diagnosis.cache = cache_state();
   diagnosis.speeds = measure(diagnosis.machine);

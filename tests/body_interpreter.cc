@@ -126,6 +126,9 @@ class Run {
     }
     std::vector<Scalar> sources;
     for (NodeRef source : node->sources()) sources.push_back(value(source));
+    // Where a size is 0 no condition holds, and what positions would be does not matter.
+    const bool divides = node->op == Op::FloorDiv || node->op == Op::Mod;
+    if (divides && sources[1].bits() == 0) return Scalar::of_int(node->dtype, 0);
     return evaluate(node->op, node->dtype, sources);
   }
 

@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <anneal/device.h>
+
 #include "base/machine.h"
 #include "cli_runner.h"
 #include "codegen/llvm/compile.h"
@@ -24,9 +26,7 @@ Schedule schedule_of(const models::Program& program, bool forward) {
   std::vector<NodeRef> roots{program.loss.node()};
   if (!forward)
     for (const Tensor& tensor : program.updates) roots.push_back(tensor.node());
-  ScheduleOptions options;
-  options.capabilities = cpu_capabilities();
-  return schedule_program(simplify_program(roots), options);
+  return schedule_program(simplify_program(roots), {cpu_capabilities(), {}});
 }
 
 }  // namespace
@@ -35,10 +35,11 @@ TEST_CASE("cli: kernels --json is the schedule") {
   for (const models::ProgramRow& row : models::programs())
     for (const bool forward : {false, true}) {
       const std::string command =
-          fmt::format("kernels {} {}", row.name, forward ? "--forward" : "--step");
+          fmt::format("kernels {} --device cpu {}", row.name, forward ? "--forward" : "--step");
       INFO(command);
       const Json shown = json_of(command);
       CHECK(shown["program"] == row.name);
+      CHECK(shown["device"] == "cpu");
       CHECK(shown["scope"] == (forward ? "forward" : "step"));
 
       const models::Program program = row.build();
@@ -138,5 +139,22 @@ TEST_CASE("cli: doctor tells what the machine is and whether anneal works on it"
     CHECK_FALSE(finding["fix"].get<std::string>().empty());
   CHECK(shown["healthy"] == !broken);
   CHECK(run.code == (broken ? 1 : 0));
+  CHECK(shown["devices"] == Json{"cpu", "interpreter"});
+  CHECK(shown["compiler"]["cpu"] == host_target().cpu);
   CHECK(contains(anneal_run("doctor").output, machine.cpu));
+}
+
+TEST_CASE("cli: doctor finds a folder for kernels that cannot be used, and one that can") {
+  const Run broken =
+      shell(fmt::format("ANNEAL_CACHE_DIR=/dev/null/kernels '{}' doctor", program_path()));
+  CHECK(broken.code == 1);
+  CHECK(contains(broken.output, "broken: compiled kernels cannot be kept in /dev/null/kernels"));
+  CHECK_FALSE(contains(broken.output, "healthy"));
+  const Run fresh = shell(fmt::format(
+      "folder=$(mktemp -d) && ANNEAL_CACHE_DIR=\"$folder\" '{}' doctor --json; rm -r \"$folder\"",
+      program_path()));
+  const Json shown = Json::parse(fresh.output);
+  CHECK(shown["cache"]["writable"] == true);
+  CHECK(shown["cache"]["kernels"] == 0);
+  CHECK(shown["cache"]["bytes"] == 0);
 }

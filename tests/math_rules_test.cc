@@ -477,3 +477,23 @@ TEST_CASE("math rules: a rule can be left out") {
   CHECK(log.hits().size() == 1);
   CHECK(lower_math(std::span(&node, 1), nullptr, {"math"})[0] == node);
 }
+
+// By continued fractions of 2/pi: no f32 comes nearer to a multiple of pi/2, in units of it. A
+// sweep with a stride would miss them.
+TEST_CASE("math rules: circular functions next to their zeros") {
+  const float nearest[] = {
+      0x1.f37c8ap+95f, 0x1.47d0fep+34f,  0x1.f37c8ap+96f, 0x1.47d0fep+35f,
+      0x1.f37c8ap+97f, 0x1.32ede2p+85f,  0x1.628d4cp+40f, 0x1.130930p+76f,
+      0x1.47d0fep+36f, 0x1.b08c4ap+111f, 0x1.4665d2p+25f, 0x1.abb4b0p+89f,
+  };
+  Lowered sine(Op::Sin), cosine(Op::Cos);
+  for (float angle : nearest) {
+    CAPTURE(angle);
+    const double exact_sine = std::sin(static_cast<double>(angle));
+    const double exact_cosine = std::cos(static_cast<double>(angle));
+    CHECK(std::min(std::fabs(exact_sine), std::fabs(exact_cosine)) < 2e-8);
+    CHECK(error_in_ulp(sine(angle), exact_sine) <= 1.7);
+    CHECK(error_in_ulp(sine(-angle), -exact_sine) <= 1.7);
+    CHECK(error_in_ulp(cosine(angle), exact_cosine) <= 1.7);
+  }
+}

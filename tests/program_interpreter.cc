@@ -131,7 +131,11 @@ class Run {
       std::vector<Scalar> sources;
       for (size_t i = 0; i < 4 && instruction.operands[i] != kNoValue; ++i)
         sources.push_back(operand(instruction, i).at(lane));
-      if (instruction.op == Op::AsIndex)
+      // As machine code does: what is made for places that no condition allows must not fail.
+      const bool divides = instruction.op == Op::FloorDiv || instruction.op == Op::Mod;
+      if (divides && sources[1].bits() == 0)
+        result.push_back(Scalar::of_int(instruction.dtype, 0));
+      else if (instruction.op == Op::AsIndex)
         result.push_back(Scalar::of_int(DType::Index, sources[0].as_int()));
       else
         result.push_back(evaluate(instruction.op, instruction.dtype, sources));

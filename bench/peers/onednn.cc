@@ -108,27 +108,33 @@ std::vector<Contender> convolutions(const Case& wanted) {
   const memory::desc weights({outputs, channels, kernel, kernel}, kF32, Tag::any);
   const memory::desc result({images, outputs, steps(height), steps(width)}, kF32, Tag::any);
   const memory::dims strides{stride, stride}, border{padding, padding};
-  constexpr auto kBest = dnnl::algorithm::convolution_auto;
-  // The gradient functions take algorithms of their own, which the forward description must share.
-  const auto forward = describe<convolution_forward>(
-      dnnl::prop_kind::forward_training, kBest, image, weights, result, strides, border, border);
-  if (wanted.variant == "forward")
-    return {executing("oneDNN convolution", convolution_forward(forward),
+  constexpr std::string_view kAny = "-any";
+  const bool any = wanted.variant.ends_with(kAny);
+  const std::string what =
+      wanted.variant.substr(0, wanted.variant.size() - (any ? kAny.size() : 0));
+  const auto algorithm =
+      any ? dnnl::algorithm::convolution_auto : dnnl::algorithm::convolution_direct;
+  const std::string name = any ? "oneDNN convolution, any" : "oneDNN convolution, direct";
+  const auto forward =
+      describe<convolution_forward>(dnnl::prop_kind::forward_training, algorithm, image, weights,
+                                    result, strides, border, border);
+  if (what == "forward")
+    return {executing(name, convolution_forward(forward),
                       {{DNNL_ARG_SRC, filled(forward.src_desc(), 13)},
                        {DNNL_ARG_WEIGHTS, filled(forward.weights_desc(), 7)},
                        {DNNL_ARG_DST, filled(forward.dst_desc(), 2)}})};
-  if (wanted.variant == "input") {
+  if (what == "input") {
     const auto gradient = describe_gradient<convolution_backward_data>(
-        forward, kBest, image, weights, result, strides, border, border);
-    return {executing("oneDNN convolution", convolution_backward_data(gradient),
+        forward, algorithm, image, weights, result, strides, border, border);
+    return {executing(name, convolution_backward_data(gradient),
                       {{DNNL_ARG_DIFF_SRC, filled(gradient.diff_src_desc(), 2)},
                        {DNNL_ARG_WEIGHTS, filled(gradient.weights_desc(), 7)},
                        {DNNL_ARG_DIFF_DST, filled(gradient.diff_dst_desc(), 13)}})};
   }
-  if (wanted.variant == "weights") {
+  if (what == "weights") {
     const auto gradient = describe_gradient<convolution_backward_weights>(
-        forward, kBest, image, weights, result, strides, border, border);
-    return {executing("oneDNN convolution", convolution_backward_weights(gradient),
+        forward, algorithm, image, weights, result, strides, border, border);
+    return {executing(name, convolution_backward_weights(gradient),
                       {{DNNL_ARG_SRC, filled(gradient.src_desc(), 13)},
                        {DNNL_ARG_DIFF_WEIGHTS, filled(gradient.diff_weights_desc(), 2)},
                        {DNNL_ARG_DIFF_DST, filled(gradient.diff_dst_desc(), 7)}})};

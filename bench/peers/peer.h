@@ -18,7 +18,8 @@ struct Contender {
 // The words of a case, and what they mean; all matrices and images hold f32, row-major:
 //   gemm LAYOUT M N K            C[M,N] = A.B; nn: A[M,K] B[K,N], nt: B is [N,K], tn: A is [K,M]
 //   conv WHAT N C H W O K S P    image [N,C,H,W], weights [O,C,K,K], stride S, padding P;
-//                                WHAT: forward, input or weights (gradients of them)
+//                                WHAT: forward, input or weights (gradients of them); with "-any"
+//                                behind it the library may use an algorithm that rounds otherwise
 using Words = std::span<const std::string>;
 
 // Words that are a case of this kind, else none: conv with eight numbers.

@@ -10,6 +10,7 @@
 
 #include "ir/build.h"
 #include "ir/index.h"
+#include "schedule/match_axes.h"
 #include "symbolic/bounds.h"
 
 namespace anneal {
@@ -443,7 +444,7 @@ bool Emitter::load_turned(NodeRef node, Coordinate at) {
                     std::has_single_bit(static_cast<unsigned>(lanes.tile.lanes));
   if (!fits || !is_constant(slope) || slope.constant == 0 || slope.constant == 1) return false;
   if (lanes_of(form.in_rest) > 1 || form.in_rest.contains(copy_axis)) return false;
-  if (!node->source(2)->is_const()) return false;
+  if (!is_always(node->source(2))) return false;
 
   at &= ~slot_mask(copies.slot);
   ValueId first = place(node->source(1), at, 1).value;

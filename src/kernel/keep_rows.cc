@@ -60,6 +60,9 @@ class RowKeeper {
   // The axes that all stores have, and may run in any order; every store has another one or none.
   bool find_rows() {
     if (!body_.tiles.empty() || body_.stores.empty()) return false;
+    // Out of a loop that never runs, memory that is not there would be read.
+    for (size_t axis = 0; axis < analysis_.axis_count(); ++axis)
+      if (analysis_.may_be_empty(axis)) return false;
     for (size_t i = 0; i < body_.stores.size(); ++i) {
       NodeRef store = body_.stores[i];
       std::span<const NodeRef> axes = Analysis::listed(store);

@@ -5,6 +5,8 @@
 // is the same number, since f32 has more than twice the digits of each of them plus two (24 >= 2 *
 // 11 + 2), but for products and quotients of bf16 that are denormal in f32 too (below 2^-126).
 // There and for the other functions the result may be the narrow float beside it.
+#include <cmath>
+
 #include "ir/build.h"
 #include "ir/infer.h"
 #include "kernel/math_rules.h"
@@ -48,6 +50,18 @@ NodeRef in_f32(NodeRef node) {
 
 NodeRef rounded_back(const Match& m) { return make_cast(in_f32(m.root()), m.root()->dtype); }
 
+// Of nothing, an extreme is its unit; a format without infinities has another one than f32.
+NodeRef reduced_in_f32(const Match& m) {
+  NodeRef wide = in_f32(m.root());
+  const DType dtype = m.root()->dtype;
+  if (std::isinf(highest(dtype).as_double())) return make_cast(wide, dtype);
+  if (wide->op == Op::MaxOver)
+    wide = make(Op::Max, {wide, make_const(DType::F32, lowest(dtype).as_double())});
+  else if (wide->op == Op::MinOver)
+    wide = make(Op::Min, {wide, make_const(DType::F32, highest(dtype).as_double())});
+  return make_cast(wide, dtype);
+}
+
 // A choice rounds nothing: it moves bits.
 NodeRef choose_bits(const Match& m) {
   const DType dtype = m.root()->dtype, bits = byte_size(dtype) == 1 ? DType::U8 : DType::U16;
@@ -66,7 +80,7 @@ const RuleSet kNarrowFloatRules{
         {"choose", op(Op::Where, x, y, z).when(is_narrow_value), choose_bits},
         {"reduce",
          any_of({Op::SumOver, Op::ProdOver, Op::MaxOver, Op::MinOver}).when(is_narrow_value),
-         rounded_back},
+         reduced_in_f32},
     }};
 
 }  // namespace anneal

@@ -105,6 +105,9 @@ class Planner {
   int64_t block_side(ProductPlan& plan, const ProductSide& side, int64_t most) const;
   double product_cost(const Region& region, size_t rows, size_t columns);
   double extent(std::span<const size_t> axes) const;
+  static bool is_plain(NodeRef operand);
+  bool lies_as_summed(NodeRef operand, std::span<const size_t> summed);
+  double pack_cost(NodeRef operand, size_t last, bool of_rows, std::span<const size_t> summed);
   size_t unit_axis(NodeRef operand, const AxisSet& axes);
 
   static constexpr size_t kNoAxis = AxisSet::kMost;

@@ -5,6 +5,7 @@
 // one, packed, stay in the nearest caches; the sums meanwhile lie in memory of the cell.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "kernel/plan.h"
 
@@ -20,7 +21,8 @@ constexpr double kStoreScattered = 1.6;
 constexpr double kFewestRows = 4, kFewestSteps = 4096;
 
 constexpr double kCellNanoseconds = 40e3;
-constexpr double kCellsToShare = 16;
+constexpr double kCellsToShare = 16, kFewestCells = 4;
+constexpr double kWorthPacking = 0.04;  // part of all steps that more cells may cost
 constexpr int64_t kSmallestBlock = 64;
 constexpr int64_t kDeepest = 384;  // steps of a sum that one block of it takes
 
@@ -138,6 +140,35 @@ bool Planner::can_flatten(std::span<const NodeRef> roots, std::span<const size_t
   return true;
 }
 
+bool Planner::is_plain(NodeRef operand) {
+  return operand->op == Op::Load && operand->source(2)->is_const();
+}
+
+// Whether the elements that are summed are neighbours in memory, in order.
+bool Planner::lies_as_summed(NodeRef operand, std::span<const size_t> summed) {
+  return is_plain(operand) && can_flatten(std::span(&operand, 1), summed) &&
+         stride_of(analysis_, operand, summed.back()) == Stride::Unit;
+}
+
+// Steps it takes to bring all of an operand into memory of the cell once.
+double Planner::pack_cost(NodeRef operand, size_t last, bool of_rows,
+                          std::span<const size_t> summed) {
+  AxisSet within;
+  within.add(last);
+  for (size_t axis : summed) within.add(axis);
+  const size_t unit = unit_axis(operand, within);
+  const bool flat =
+      is_plain(operand) && unit == summed.back() && can_flatten(std::span(&operand, 1), summed);
+  const double full = lanes_;
+  double each = kPackScattered;
+  if (unit != kNoAxis && (of_rows || unit == last))
+    each = kPackContiguous * full / (flat && unit != last ? full : speed(unit));
+  else if (unit != kNoAxis && (flat || analysis_.expected_size(unit) >= lanes_))
+    each = kPackTurned * full / speed(last);
+  if (!is_plain(operand)) each *= 1.5;
+  return std::min(each, kPackScattered) * iterations(analysis_, analysis_.free(operand));
+}
+
 // Steps of the whole product with these rows and columns, tiles rounded up.
 double Planner::product_cost(const Region& region, size_t rows, size_t columns) {
   const Operands operands = operands_of(region, rows, columns);
@@ -151,20 +182,16 @@ double Planner::product_cost(const Region& region, size_t rows, size_t columns) 
   if (extent(down) < kFewestRows) return -1;
   const double vectors = std::ceil(extent(across) / lanes_);
   double cost = iterations(analysis_, others) * vectors * (extent(down) + 1);
-  auto pack = [&](NodeRef operand, size_t wanted, double uses) {
-    AxisSet within = region.own;
-    within.add(wanted);
-    const size_t unit = unit_axis(operand, within);
-    double each = unit == kNoAxis                    ? kPackScattered
-                  : unit == wanted || wanted == rows ? kPackContiguous
-                                                     : kPackTurned;
-    if (uses < 2 && each == kPackContiguous) each = 0;  // stays where it is
-    // Vectors that are not full.
-    if (unit != kNoAxis) each *= lanes_ / speed(unit == wanted ? unit : wanted);
-    return each * iterations(analysis_, analysis_.free(operand));
-  };
-  for (NodeRef operand : operands.of_rows) cost += pack(operand, rows, vectors / 4);
-  for (NodeRef operand : operands.of_columns) cost += pack(operand, columns, extent(down) / 8);
+  const std::vector<size_t> summed = summed_order(region, operands);
+  // Threads share the side whose operands cost more to pack; those of the other are packed again
+  // for each.
+  double pack_rows = 0, pack_columns = 0;
+  for (NodeRef operand : operands.of_rows)
+    if (!lies_as_summed(operand, summed)) pack_rows += pack_cost(operand, rows, true, summed);
+  for (NodeRef operand : operands.of_columns)
+    pack_columns += pack_cost(operand, columns, false, summed);
+  constexpr double kRepeats = 8;
+  cost += pack_rows + pack_columns + (kRepeats - 1) * std::min(pack_rows, pack_columns);
   for (NodeRef store : groups_[0])
     if (stride_of(analysis_, store, columns) != Stride::Unit)
       cost += kStoreScattered * iterations(analysis_, analysis_.listed_set(store));
@@ -225,11 +252,13 @@ void Planner::choose_staged(ProductPlan& plan, const Region& region, const Opera
     const double uses = extent(other.axes) / other.tile.elements();
     const double bytes = iterations(analysis_, analysis_.free(operand)) *
                          static_cast<double>(byte_size(operand->dtype));
-    const bool plain = operand->op == Op::Load && operand->source(2)->is_const();
+    const bool plain = is_plain(operand);
     const bool lies_well = plain && (!columns || unit == side.axes.back()) &&
                            can_flatten(std::span(&operand, 1), side.axes);
     const bool near = bytes <= static_cast<double>(capabilities_.fast_memory_bytes) / 2;
-    if (lies_well && (near || uses < 3)) return;
+    // Rows that are read element by element in order need not be brought nearer.
+    const bool in_order = !columns && lies_as_summed(operand, plan.summed);
+    if (lies_well && (near || in_order || uses < 3)) return;
     if (uses < 2 && side.axes.size() == 1) return;
     StagedOperand staged{operand, !columns, side.axes.back()};
     if (columns) {
@@ -237,8 +266,10 @@ void Planner::choose_staged(ProductPlan& plan, const Region& region, const Opera
     } else if (unit != kNoAxis) {
       staged.inner = unit;
     }
-    const bool contiguous = !columns && plain && staged.inner == plan.summed.back();
-    staged.flat = contiguous && can_flatten(std::span(&operand, 1), plan.summed);
+    staged.flat = unit == plan.summed.back() && lies_as_summed(operand, plan.summed);
+    if (columns && !staged.flat && staged.turned != kNoAxis &&
+        analysis_.expected_size(staged.turned) < lanes_)
+      staged.turned = kNoAxis;
     plan.staged.push_back(staged);
   };
   for (NodeRef operand : operands.of_rows) consider(operand, plan.rows, plan.columns);
@@ -273,7 +304,11 @@ int64_t Planner::block_side(ProductPlan& plan, const ProductSide& side, int64_t 
     const int64_t step =
         i + 1 == side.axes.size() && side.axes.size() == 1 ? side.tile.elements() : 1;
     const int64_t room = std::max<int64_t>(1, most / inside);
-    int64_t block = std::max(step, room / step * step);
+    // A little more is better than one block more.
+    const int64_t nearly = room + room / 8;
+    int64_t block = std::max(step, (size <= nearly ? nearly : room) / step * step);
+    if (ceil_div(size, std::max(step, nearly / step * step)) < ceil_div(size, block))
+      block = nearly / step * step;
     block = round_up(ceil_div(size, ceil_div(size, block)), step);
     // Axes outside of one that is not whole come one by one.
     const bool whole_inside =
@@ -297,7 +332,7 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
   plan.depth = ceil_div(deep, blocks);
   if (blocks > 1) {
     // Whole vectors, and no smaller block at the end, where that can be had nearby.
-    const int64_t unit = std::min<int64_t>(lanes_, most);
+    const int64_t unit = std::min<int64_t>(lanes_ / std::gcd<int64_t>(lanes_, inner), most);
     plan.depth = round_up(plan.depth, unit);
     for (int64_t depth = most; depth > most / 2; --depth)
       if (deep % depth == 0 && depth % unit == 0) {
@@ -317,10 +352,22 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
   // are enough cells to share among threads.
   const int64_t share =
       capabilities_.fast_memory_bytes / 4 / std::max<int64_t>(1, plan.depth * inner);
-  int64_t down = share, across = share;
+  double pack_rows = 0, pack_columns = 0;
+  for (const StagedOperand& staged : plan.staged)
+    (staged.of_rows ? pack_rows : pack_columns) +=
+        pack_cost(staged.node, (staged.of_rows ? plan.rows : plan.columns).axes.back(),
+                  staged.of_rows, plan.summed);
   const double steps =
       iterations(analysis_, region.domain) / lanes_ * static_cast<double>(region.heads.size());
   const double wanted = std::min(kCellsToShare, steps / kStepsPerNanosecond / kCellNanoseconds);
+  auto count_of = [&](const ProductSide& side) {
+    double count = 1;
+    for (size_t axis : side.axes)
+      count *=
+          static_cast<double>(ceil_div(analysis_.expected_size(axis), plan.grid_axis(axis).block));
+    return count;
+  };
+  int64_t down = share, across = share;
   while (true) {
     const int64_t rows = block_side(plan, plan.rows, down);
     const int64_t columns = block_side(plan, plan.columns, across);
@@ -331,7 +378,12 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
     const bool can_columns =
         columns > std::max<int64_t>(kSmallestBlock, plan.columns.tile.elements());
     if (cells >= wanted || (!can_rows && !can_columns)) return;
-    if (can_columns && (columns >= rows || !can_rows))
+    // What it costs to pack one side once more for every block that the other has then.
+    const double more_rows = can_rows ? pack_columns * count_of(plan.rows) : 1e300;
+    const double more_columns = can_columns ? pack_rows * count_of(plan.columns) : 1e300;
+    const double least = std::min(more_rows, more_columns);
+    if (cells >= kFewestCells && least > kWorthPacking * steps) return;
+    if (more_columns < more_rows || (more_columns == more_rows && columns >= rows))
       across = ceil_div(columns, 2);
     else
       down = ceil_div(rows, 2);

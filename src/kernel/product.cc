@@ -195,7 +195,8 @@ class ProductEmitter {
     auto add = [&](size_t axis) { loops.push_back({axis, range_of(axis), tile_of(axis)}); };
     if (operand.flat) {
       for (size_t axis : axes) add(axis);
-      add_flat_loops(loops, plan_.summed, {lanes_, 2}, Emitter::Tail::Smaller);
+      const Tile tile = operand.of_rows ? Tile{lanes_, 2} : Tile{1, lanes_};
+      add_flat_loops(loops, plan_.summed, tile, Emitter::Tail::Smaller);
     } else if (summed_.contains(operand.inner)) {
       for (size_t axis : axes) add(axis);
       for (size_t axis : plan_.summed)

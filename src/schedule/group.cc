@@ -97,7 +97,7 @@ class Grouper {
     for (NodeRef store : producer.phases[0]) {
       for (NodeRef node : nodes) {
         if (node->op != Op::Load || node->source(0) != store->source(0)) continue;
-        if (!node->source(2)->is_const()) return {};
+        if (!is_always(node->source(2))) return {};
         if (!found) {
           std::optional<Renaming> first =
               match_axes(producer.axes, store, consumer.axes, node->source(1));

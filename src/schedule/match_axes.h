@@ -15,6 +15,11 @@ using Renaming = std::vector<std::pair<NodeRef, NodeRef>>;
 
 inline std::span<const NodeRef> store_axes(NodeRef store) { return store->sources().subspan(4); }
 
+// A condition that is the constant true; one that is false is a constant, too.
+inline bool is_always(NodeRef condition) {
+  return condition->is_const() && condition->arg.bits == 1;
+}
+
 NodeRef renamed(NodeRef root, const Renaming& renaming);
 
 // For each axis of the store an axis of the consumer with the same size, such that the load's

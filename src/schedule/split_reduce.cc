@@ -32,6 +32,15 @@ NodeRef identity_of(Op op, DType dtype) {
   }
 }
 
+// A format without infinities has another unit for extremes than f32.
+NodeRef within_range(NodeRef total, DType dtype) {
+  if (total->op == Op::MaxOver)
+    return make(Op::Max, {total, make_const(DType::F32, lowest(dtype).as_double())});
+  if (total->op == Op::MinOver)
+    return make(Op::Min, {total, make_const(DType::F32, highest(dtype).as_double())});
+  return total;
+}
+
 bool is_narrow_float(DType dtype) { return is_float(dtype) && byte_size(dtype) < 4; }
 
 // Reductions that are inside no other, in the order they are met.
@@ -140,7 +149,7 @@ class Splitter {
 
     NodeRef again = new_axis(count);
     NodeRef total = make(reduction->op, {load_partial(again), again});
-    totals[reduction] = wide == dtype ? total : make_cast(total, dtype);
+    totals[reduction] = wide == dtype ? total : make_cast(within_range(total, dtype), dtype);
   }
 
   // The length of the pieces: one that leaves no rest if there is one near the wanted length.

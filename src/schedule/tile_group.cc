@@ -194,7 +194,7 @@ class TileGrouper {
 
   // Which of the reader's axes each axis of the writer is.
   std::optional<Renaming> match_of(NodeRef load, const Fragment& reader) {
-    if (!load->source(2)->is_const()) return {};
+    if (!is_always(load->source(2))) return {};
     const int writer = flow_.writer(schedule_buffer_of(load->source(0)));
     if (writer < 0) return {};
     const Fragment& f = fragment(writer);

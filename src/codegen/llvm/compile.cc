@@ -158,7 +158,9 @@ std::string llvm_ir(std::span<const Program* const> programs, const CpuTarget& t
 
 std::string codegen_identity() {
   return fmt::format("anneal {} codegen {} llvm {}", ANNEAL_VERSION, ANNEAL_CODEGEN_REVISION,
-                     LLVM_VERSION_STRING);
+                     llvm_version());
 }
+
+std::string llvm_version() { return LLVM_VERSION_STRING; }
 
 }  // namespace anneal

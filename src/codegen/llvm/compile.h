@@ -42,5 +42,6 @@ std::string llvm_ir(std::span<const Program* const> programs, const CpuTarget& t
 // What the code depends on besides Program and target: two builds with the same text make the same
 // code.
 std::string codegen_identity();
+std::string llvm_version();
 
 }  // namespace anneal
