@@ -167,6 +167,19 @@ TEST_CASE("runtime: programs that do the same are compiled once") {
   CHECK(bench.counters().runs == 5 + 3 + 6 + 1);
 }
 
+TEST_CASE("runtime: drawing again is the same program with other numbers") {
+  Bench bench;
+  Generator random(42), same(42);
+  for (int i = 0; i < 4; ++i)
+    CHECK(bench.floats(random.uniform({3, 5})) == on_interpreter(same.uniform({3, 5})));
+  Tensor two = random.uniform({7}) + random.uniform({7});
+  CHECK(bench.floats(two) == on_interpreter(same.uniform({7}) + same.uniform({7})));
+  Generator other(uint64_t{1} << 40, 42);  // whose words are equal here and there
+  CHECK(bench.floats(other.uniform({3, 5})) ==
+        on_interpreter(Generator(uint64_t{1} << 40, 42).uniform({3, 5})));
+  CHECK(bench.counters().misses == 2);
+}
+
 TEST_CASE("runtime: the words of a program are the same in any history") {
   auto words = [](bool first) {
     std::vector<uint32_t> result;

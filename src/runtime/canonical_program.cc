@@ -1,9 +1,12 @@
 #include "runtime/canonical_program.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/call_site.h"
 #include "ir/build.h"
+#include "ir/index.h"
 
 namespace anneal {
 
@@ -30,6 +33,10 @@ CanonicalProgram::CanonicalProgram(const Request& request)
 CanonicalProgram::Kind CanonicalProgram::kind_of(NodeRef node) const {
   if (node->dtype == DType::Index) return Kind::Plain;
   if (node->op == Op::Buffer || contents_.find(node)) return Kind::Slot;
+  if (node->op == Op::Threefry && std::ranges::all_of(node->sources().subspan(1), [](NodeRef word) {
+        return word->is_const();
+      }))
+    return Kind::Draw;
   if (node->op == Op::StopGradient || node->op == Op::CustomGrad) return Kind::PassThrough;
   if (node->op == Op::Assign && !stores_.contains(node)) return Kind::PassThrough;
   return Kind::Plain;
@@ -39,6 +46,7 @@ std::span<const NodeRef> CanonicalProgram::children(const Step& step) {
   switch (step.kind) {
     case Kind::Slot: return step.node->shape->dims();
     case Kind::PassThrough: return step.node->sources().subspan(step.node->op == Op::Assign, 1);
+    case Kind::Draw: return step.node->sources().first(1);
     case Kind::Plain: return step.node->sources();
   }
   return {};
@@ -99,6 +107,9 @@ void CanonicalProgram::finish(const Step& step) {
     slots_.push_back(node);
     return;  // its number follows from the slots before it
   }
+  if (step.kind == Kind::Draw)  // with one source it is told from the others
+    for (NodeRef word : node->sources().subspan(1))
+      numbers_of_draws_.push_back(static_cast<uint32_t>(word->arg.bits));
   if (op == Op::Variable) variables_.push_back(node);
   switch (info(op).arg) {
     case ArgKind::None: break;
@@ -116,14 +127,34 @@ void CanonicalProgram::finish(const Step& step) {
   }
 }
 
+NodeRef CanonicalProgram::build_draw(NodeRef element, NodeRef numbers, int64_t first) {
+  std::vector<NodeRef> sources{element};
+  const std::vector<NodeRef> ones(element->rank(), index_const(1));
+  for (int64_t i = first; i < first + 3; ++i) {
+    const std::vector<NodeRef> cut{index_const(i), index_const(i + 1)};
+    NodeRef word = make_tail(Op::Reshape, make_tail(Op::Shrink, numbers, cut), ones);
+    sources.push_back(make_tail(Op::Expand, word, element->shape->dims()));
+  }
+  return make(Op::Threefry, sources);
+}
+
 CanonicalProgram::Built CanonicalProgram::build(Graph& graph) const {
   GraphScope scope(graph);
   std::vector<NodeRef> images, sources;
-  int64_t slot = 0;
+  int64_t slot = 0, drawn = 0;
+  NodeRef numbers = nullptr;
+  if (!numbers_of_draws_.empty())
+    numbers = make_buffer("", static_cast<int64_t>(slots_.size()), DType::U32,
+                          static_dims(std::array{static_cast<int64_t>(numbers_of_draws_.size())}));
   for (const Step& step : steps_) {
     OriginScope origin(step.node->origin);
     sources.clear();
     for (NodeRef source : children(step)) sources.push_back(images[number(source)]);
+    if (step.kind == Kind::Draw) {
+      images.push_back(build_draw(sources[0], numbers, drawn));
+      drawn += 3;
+      continue;
+    }
     images.push_back(step.kind == Kind::Slot
                          ? make_buffer("", slot++, step.node->dtype, sources)
                          : graph.make(step.node->op, step.node->dtype, sources,

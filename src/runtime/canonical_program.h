@@ -24,6 +24,9 @@ class CanonicalProgram {
 
   // Nodes of the request's graph.
   std::span<const NodeRef> slots() const { return slots_; }
+  // The contents of one slot more, unless there are none: numbers of draws and seeds, so that
+  // drawing again is the same program.
+  std::span<const uint32_t> numbers() const { return numbers_of_draws_; }
   std::span<const NodeRef> variables() const { return variables_; }
   // Assignments to a buffer that is read from elsewhere in this run: their values follow those of
   // the request's roots, and storing them is the caller's.
@@ -38,7 +41,7 @@ class CanonicalProgram {
   Built build(Graph& graph) const;
 
  private:
-  enum class Kind : uint8_t { Plain, Slot, PassThrough };
+  enum class Kind : uint8_t { Plain, Slot, PassThrough, Draw };
   struct Step {
     NodeRef node;
     Kind kind;
@@ -51,13 +54,14 @@ class CanonicalProgram {
   void add_text(std::string_view text);
   void add_long(uint64_t word);
   uint32_t number(NodeRef node) const { return *numbers_.find(node); }
+  static NodeRef build_draw(NodeRef element, NodeRef numbers, int64_t first);
 
   const Contents& contents_;
   NodeMap<char> stores_;  // assignments that take effect as they stand
   NodeMap<uint32_t> numbers_;
   std::vector<Step> steps_;  // by number
   std::vector<NodeRef> values_, assigns_, late_assigns_, slots_, variables_;
-  std::vector<uint32_t> words_;
+  std::vector<uint32_t> words_, numbers_of_draws_;
   Key key_;
 };
 

@@ -83,6 +83,11 @@ class Executor::Run {
     for (NodeRef node : program_.slots())
       slots_.push_back(node->op == Op::Buffer ? request_.contents->buffer(node)
                                               : request_.contents->find(node));
+    if (!program_.numbers().empty()) {
+      const auto count = static_cast<int64_t>(program_.numbers().size());
+      slots_.push_back(std::make_shared<Storage>(
+          Storage{DType::U32, {count}, Bytes(std::as_bytes(program_.numbers()))}));
+    }
     for (int slot : compiled_.assigned_slots())
       written_.push_back(slots_[static_cast<size_t>(slot)].get());
     // An input may be bound to the memory of a parameter that changes meanwhile.
