@@ -74,8 +74,8 @@ void bench_layer(const BenchContext& context, const Layer& layer, std::string_vi
   constexpr double kClearly = 0.9;
   if (any.name.empty() || any.seconds > kClearly * timing.peer.seconds) return;
   timing.peer = any;
-  row.name = fmt::format("{}, any algorithm", name);
-  row.note = "any algorithm: oneDNN may use Winograd's, which multiplies less and rounds more";
+  row.name = fmt::format("{}, any", name);
+  row.note = "any: oneDNN may use Winograd's, which multiplies less and rounds more";
   add_rates(context, row, timing, layer.flops() * 1e-9);
 }
 

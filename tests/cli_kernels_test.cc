@@ -139,7 +139,10 @@ TEST_CASE("cli: doctor tells what the machine is and whether anneal works on it"
     CHECK_FALSE(finding["fix"].get<std::string>().empty());
   CHECK(shown["healthy"] == !broken);
   CHECK(run.code == (broken ? 1 : 0));
-  CHECK(shown["devices"] == Json{"cpu", "interpreter"});
+  const std::vector<std::string> here = devices();  // and what other tests have added
+  for (const Json& device : shown["devices"])
+    CHECK(std::ranges::count(here, device.get<std::string>()) == 1);
+  CHECK(std::ranges::count(shown["devices"], Json("cpu")) == 1);
   CHECK(shown["compiler"]["cpu"] == host_target().cpu);
   CHECK(contains(anneal_run("doctor").output, machine.cpu));
 }
