@@ -113,3 +113,16 @@ TEST_CASE("kernel counts: what belongs together is one kernel") {
     CHECK(!schedule.kernels.empty());
   }
 }
+
+TEST_CASE("kernel counts: a device that binds few buffers is the reason for more kernels") {
+  const Tensor rows = x(), weight = input("w", {100}), bias = input("b", {100});
+  const Tensor normal = layer_norm(rows, 1, weight, bias);
+  const std::vector<NodeRef> roots =
+      simplified({normal, grad(sum(normal * normal * input("g", {64, 100})), {rows})[0]});
+  ScheduleOptions few;
+  few.capabilities.max_buffers = 4;
+  const Schedule many = schedule_program(roots), split = schedule_program(roots, few);
+  CHECK(split.kernels.size() > many.kernels.size());
+  CHECK(std::ranges::count(split.unfused, UnfusedReason::Limit, &UnfusedEdge::reason) > 0);
+  CHECK(std::ranges::count(many.unfused, UnfusedReason::Limit, &UnfusedEdge::reason) == 0);
+}

@@ -171,8 +171,12 @@ class Grouper {
     drop_unread_stores(from, to);
     candidate_.refresh();
     if (static_cast<int>(candidate_.reads.size() + candidate_.writes.size()) >
-        options_.capabilities.max_buffers)
+        options_.capabilities.max_buffers) {
+      for (StoredValue& stored : program_.stored)
+        if (std::ranges::binary_search(fragment(from).writes, stored.buffer))
+          stored.reason = UnfusedReason::Limit;
       return false;
+    }
     for (const AssignedBuffer& assigned : in_place_)
       if (std::ranges::binary_search(candidate_.writes, assigned.value) &&
           !reads_only_what_it_replaces(candidate_, assigned))
