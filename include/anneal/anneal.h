@@ -8,4 +8,5 @@
 #include <anneal/functional.h>
 #include <anneal/grad.h>
 #include <anneal/random.h>
+#include <anneal/step.h>
 #include <anneal/tensor.h>
