@@ -70,6 +70,16 @@ std::vector<int64_t> sizes_of(const KernelPart& part,
   return sizes;
 }
 
+// What is for values too large for fast memory is for small ones, too, where there is little.
+Capabilities memory_of(const Toggle& toggle) {
+  Capabilities capabilities;
+  if (toggle.eagerness > 1) {
+    capabilities.nearest_memory_bytes = 1 << 9;
+    capabilities.fast_memory_bytes = capabilities.tile_memory_bytes = 1 << 10;
+  }
+  return capabilities;
+}
+
 // Every part of a schedule as a program.
 class LoweredSchedule {
  public:
@@ -78,7 +88,8 @@ class LoweredSchedule {
     for (const Kernel& kernel : schedule.kernels)
       for (const KernelPhase& phase : kernel.phases)
         for (const KernelPart& part : phase) {
-          LoweredBody body = lower(part.body, {.capabilities = {}, .disabled = toggle.names});
+          LoweredBody body =
+              lower(part.body, {.capabilities = memory_of(toggle), .disabled = toggle.names});
           body.program.name = fmt::format("kernel{}", bodies_.size());
           bodies_.emplace(&part, std::move(body));
         }
@@ -242,7 +253,7 @@ const std::vector<Toggle>& schedule_toggles() {
 
 const std::vector<Toggle>& lower_toggles() {
   static const std::vector<Toggle> toggles =
-      toggles_of({"merge-axes", "vectorise", "unroll", "tile", "stage"});
+      toggles_of({"merge-axes", "vectorise", "unroll", "tile", "stage", "one-pass"});
   return toggles;
 }
 
