@@ -1,6 +1,8 @@
 // Everything a program needs.
 #pragma once
 
+#include <anneal/compile.h>
+#include <anneal/counters.h>
 #include <anneal/device.h>
 #include <anneal/dim.h>
 #include <anneal/dtype.h>
@@ -8,4 +10,6 @@
 #include <anneal/functional.h>
 #include <anneal/grad.h>
 #include <anneal/random.h>
+#include <anneal/state.h>
+#include <anneal/step.h>
 #include <anneal/tensor.h>
