@@ -9,6 +9,9 @@
 #include <anneal/error.h>
 #include <anneal/functional.h>
 #include <anneal/grad.h>
+#include <anneal/io.h>
+#include <anneal/nn.h>
+#include <anneal/optim.h>
 #include <anneal/random.h>
 #include <anneal/state.h>
 #include <anneal/step.h>

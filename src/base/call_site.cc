@@ -41,6 +41,13 @@ const Origin* intern(Origin origin) {
   return &*table.insert(std::move(origin)).first;
 }
 
+// Nodes made from now on within the same public call come from another layer.
+void enter_layer(std::string path) {
+  if (path == t_state.layer) return;
+  t_state.layer = std::move(path);
+  if (t_state.operation) t_state.origin_valid = false;
+}
+
 std::string render(const std::string& message, const std::string& hint,
                    const std::source_location& where) {
   std::string text = "error: " + message;
@@ -98,12 +105,15 @@ OriginScope::~OriginScope() {
   t_state.origin_valid = outer_valid_;
 }
 
-LayerScope::LayerScope(const std::string& name) : outer_length_(t_state.layer.size()) {
-  if (!t_state.layer.empty()) t_state.layer += '.';
-  t_state.layer += name;
+LayerScope::LayerScope(const std::string& name) : outer_(t_state.layer) {
+  enter_layer(outer_.empty() ? name : outer_ + "." + name);
 }
 
-LayerScope::~LayerScope() { t_state.layer.resize(outer_length_); }
+LayerScope::LayerScope(const std::string& path, Absolute) : outer_(t_state.layer) {
+  enter_layer(path);
+}
+
+LayerScope::~LayerScope() { enter_layer(std::move(outer_)); }
 
 const std::string& current_layer() { return t_state.layer; }
 

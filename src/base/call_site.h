@@ -53,12 +53,15 @@ class OriginScope {
 class LayerScope {
  public:
   explicit LayerScope(const std::string& name);
+  // The whole path, whatever layers this thread is in.
+  struct Absolute {};
+  LayerScope(const std::string& path, Absolute);
   ~LayerScope();
   LayerScope(const LayerScope&) = delete;
   LayerScope& operator=(const LayerScope&) = delete;
 
  private:
-  size_t outer_length_;
+  std::string outer_;
 };
 
 // Where a node comes from. Interned for the life of the process, so that nodes keep a pointer.
