@@ -1,6 +1,8 @@
 // Everything a program needs.
 #pragma once
 
+#include <anneal/compile.h>
+#include <anneal/counters.h>
 #include <anneal/device.h>
 #include <anneal/dim.h>
 #include <anneal/dtype.h>

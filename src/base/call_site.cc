@@ -4,6 +4,7 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -80,6 +81,17 @@ CallScope::~CallScope() {
   t_state.where = {};
   t_state.origin = nullptr;
   t_state.origin_valid = true;
+}
+
+UserCodeScope::UserCodeScope()
+    : outer_operation_(std::exchange(t_state.operation, nullptr)), outer_where_(t_state.where) {
+  t_state.origin = nullptr;
+  t_state.origin_valid = true;
+}
+UserCodeScope::~UserCodeScope() {
+  t_state.operation = outer_operation_;
+  t_state.where = outer_where_;
+  t_state.origin_valid = outer_operation_ == nullptr;
 }
 
 OriginScope::OriginScope(const Origin* origin)

@@ -23,6 +23,19 @@ class CallScope {
   bool outermost_;
 };
 
+// Back in the user's own code, which a public call calls: its calls have lines of their own.
+class UserCodeScope {
+ public:
+  UserCodeScope();
+  ~UserCodeScope();
+  UserCodeScope(const UserCodeScope&) = delete;
+  UserCodeScope& operator=(const UserCodeScope&) = delete;
+
+ private:
+  const char* outer_operation_;
+  std::source_location outer_where_;
+};
+
 // Builds nodes under the origin of an existing one: a rewrite keeps the user's line.
 class OriginScope {
  public:
