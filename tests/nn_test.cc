@@ -270,6 +270,43 @@ TEST_CASE("nn: dropout draws anew each time it runs, and goes on where it was sa
   CHECK(dropout(x).node() == x.node());
 }
 
+TEST_CASE("nn: a compiled step trains as an evaluated one, bit for bit") {
+  struct Net : nn::Module {
+    nn::Linear up{this, "up", 3, 8};
+    nn::BatchNorm norm{this, "norm", 8};
+    nn::Dropout dropout{this, "dropout", 0.5};
+    nn::Linear down{this, "down", 8, 1};
+    Tensor operator()(const Tensor& x) const { return down(dropout(relu(norm(up(x))))); }
+  };
+  const optim::AdamWOptions options{.lr = optim::warm_up(3, optim::cosine(0.05, 0, 20)),
+                                    .gradients = {.clip_norm = 1, .skip_non_finite = true}};
+  seed(7);
+  Net replayed, evaluated;
+  evaluated.load(replayed.state());
+  optim::AdamW first(replayed, options), second(evaluated, options);
+  optim::Ema average(replayed, 0.9);
+  auto step = compile([&](const Tensor& x) {
+    Tensor loss = mse_loss(replayed(x), x.sum(1, true));
+    first.update(loss);
+    average.update();
+    return loss;
+  });
+  Tensor x = input("x", {16, 3});
+  Step built;
+  Tensor loss = mse_loss(evaluated(x), x.sum(1, true));
+  second.update(loss);
+  for (uint64_t i = 0; i < 8; ++i) {
+    Tensor batch = Generator(100 + i).normal({16, 3}).realize();
+    const float one = step(batch).item<float>();
+    CHECK(one == built.evaluate({loss}, {.inputs = {{x, batch}}})[0].item<float>());
+  }
+  CHECK(step.plan_count() == 1);
+  const State a = replayed.state(), b = evaluated.state();
+  for (size_t i = 0; i < a.size(); ++i)
+    CHECK_MESSAGE(a[i].second.to_vector() == b[i].second.to_vector(), a[i].first);
+  CHECK(first.steps().item<int>() == 8);
+}
+
 TEST_CASE("nn: a model that is only structure has no memory") {
   nn::StructureOnly structure;
   nn::Gpt gpt({.layers = 2});
