@@ -98,8 +98,37 @@ Emitter::Emitter(Analysis& analysis, Planner& planner, CodeBuilder& code)
 
 Emitter::Range Emitter::whole(size_t axis) {
   NodeRef size = analysis_.size(axis);
-  return {code_.index(0), value(size, 0), is_static(size) ? static_value(size) : -1,
-          analysis_.size_multiple(axis), analysis_.may_be_empty(axis)};
+  Range range{code_.index(0), value(size, 0), is_static(size) ? static_value(size) : -1,
+              analysis_.size_multiple(axis), analysis_.may_be_empty(axis)};
+  for (const KernelBody::Reach& reach : analysis_.body().reaches)
+    if (analysis_.number(reach.axis) == axis) limit(range, reach);
+  return range;
+}
+
+// To what some row of the tile reaches. Ends are rounded, so that tiles stay whole.
+void Emitter::limit(Range& range, const KernelBody::Reach& reach) {
+  constexpr int64_t kRounding = 16;
+  const Binding& rows = bindings_[analysis_.number(analysis_.body().tile_axes.back())];
+  const int64_t unit = range.multiple % kRounding == 0 ? kRounding : 1;
+  auto divided = [&](ValueId a, int64_t b) {
+    return code_.compute(Op::FloorDiv, DType::Index, {a, code_.index(b)});
+  };
+  auto larger = [&](ValueId a, ValueId b) { return code_.compute(Op::Max, DType::Index, {a, b}); };
+  if (reach.last) {
+    ValueId last = code_.add(rows.base, code_.index(rows.tile.elements() - 1 + *reach.last));
+    ValueId count = code_.add(divided(divided(last, reach.step), unit), code_.index(1));
+    count = code_.mul(count, code_.index(unit));
+    range.end = code_.min(range.end, larger(count, code_.index(0)));
+  }
+  if (reach.first) {
+    ValueId first = code_.add(rows.base, code_.index(*reach.first));
+    first = code_.mul(divided(divided(first, reach.step), unit), code_.index(unit));
+    range.begin = code_.min(larger(first, code_.index(0)), range.end);
+  }
+  const bool some = (!reach.last || *reach.last >= 0) && (!reach.first || *reach.first <= 0);
+  range.may_be_empty = range.may_be_empty || !some;
+  range.extent = -1;
+  range.multiple = unit;
 }
 
 Emitter::Range Emitter::block(size_t axis, ValueId begin, int64_t elements, int64_t tile_elements) {

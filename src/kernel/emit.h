@@ -31,7 +31,7 @@ class Emitter {
     // elements.
     int64_t rest = -1, rest_of = 0;
   };
-  Range whole(size_t axis);
+  Range whole(size_t axis);  // of a row, what its tile reaches
   // A block of an axis that begins at `begin`. `tile_elements` is the tile it will be run in.
   Range block(size_t axis, ValueId begin, int64_t elements, int64_t tile_elements);
 
@@ -108,6 +108,8 @@ class Emitter {
   CodeBuilder& code() { return code_; }
 
  private:
+  void limit(Range& range, const KernelBody::Reach& reach);
+
   struct Binding {
     bool bound = false;
     ValueId base = kNoValue;

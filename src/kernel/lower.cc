@@ -12,6 +12,7 @@
 #include "kernel/math_rules.h"
 #include "kernel/one_pass.h"
 #include "kernel/product.h"
+#include "kernel/reach.h"
 #include "kernel/row_division.h"
 #include "kernel/stage_factors.h"
 #include "kernel/stage_rows.h"
@@ -147,6 +148,7 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
   };
   KernelBody prepared = drop_trivial_axes(body);
   if (enabled("stage")) prepared = stage_factors(prepared);
+  if (enabled("reach")) prepared = find_reach(prepared);
   if (enabled("one-pass")) prepared = one_pass(prepared, options.capabilities);
   prepared = simplify_positions(with_math(prepared));
   if (enabled("split-axes")) prepared = split_axes(prepared);

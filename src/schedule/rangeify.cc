@@ -262,6 +262,24 @@ class Rangeifier {
     return cost;
   }
 
+  // Made of coordinates and constants alone in a few steps, as masks are: no slower than a load.
+  bool needs_no_memory(NodeRef root) {
+    constexpr size_t kFew = 24;
+    std::vector<NodeRef> stack{root};
+    NodeMap<char> seen;
+    while (!stack.empty()) {
+      NodeRef node = stack.back();
+      stack.pop_back();
+      if (node->dtype == DType::Index || !seen.insert(node, 1).second) continue;
+      const bool simple = is_elementwise(node->op) || is_movement(node->op) ||
+                          node->op == Op::Const || node->op == Op::Iota;
+      if (!simple || node->op == Op::Threefry || state(node).forced || seen.size() > kFew)
+        return false;
+      stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
+    }
+    return true;
+  }
+
   // ---- axes
 
   Axis new_axis(NodeRef size) {
@@ -474,6 +492,7 @@ class Rangeifier {
     const double elements = element_estimate(*node->shape);
     for (const Use& use : s.uses) again += evaluations(use);
     if (s.uses.size() == 1 && again <= elements * 16) return true;
+    if (needs_no_memory(node)) return true;
     const double computed = cone(node);
     double stored =
         elements * computed + (elements + again) * memory_cost(node->dtype) + kLaunchCost;
