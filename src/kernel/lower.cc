@@ -52,8 +52,9 @@ std::vector<NodeRef> wide_reductions(std::span<const NodeRef> roots) {
 }
 
 // Functions of f32 as arithmetic, narrow floats in f32.
-KernelBody with_math(KernelBody body) {
-  body.stores = lower_math(wide_reductions(body.stores));
+KernelBody with_math(KernelBody body, const Capabilities& capabilities) {
+  body.stores =
+      lower_math(wide_reductions(body.stores), nullptr, {}, capabilities.scale_instruction);
   return body;
 }
 
@@ -148,7 +149,7 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
   KernelBody prepared = drop_trivial_axes(body);
   if (enabled("stage")) prepared = stage_factors(prepared);
   if (enabled("one-pass")) prepared = one_pass(prepared, options.capabilities);
-  prepared = simplify_positions(with_math(prepared));
+  prepared = simplify_positions(with_math(prepared, options.capabilities));
   if (enabled("split-axes")) prepared = split_axes(prepared);
   if (enabled("merge-axes")) prepared = merge_axes(prepared);
   prepared = share_axes(prepared);

@@ -227,6 +227,7 @@ class Verifier {
       return report(fmt::format("{} does not accept {}", name(op), name(first)));
     }
     if (op == Op::Threefry && first != DType::U32) report("threefry of another dtype than u32");
+    if (op == Op::Scale && first != DType::F32) report("scale of another dtype than f32");
     if (op == Op::Bitcast) {
       if (is_index(instruction.dtype) || byte_size(instruction.dtype) != byte_size(first)) {
         report(fmt::format("bitcast of {} to {}", name(first), name(instruction.dtype)));

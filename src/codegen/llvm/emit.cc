@@ -28,10 +28,11 @@ constexpr unsigned kBuffersArgument = 0, kSizesArgument = 1, kBeginArgument = 2,
 
 // Of the processor as a whole: a name may stand for features that nobody listed.
 Arithmetic::Abilities abilities_of(const llvm::TargetMachine& machine) {
-  if (machine.getTargetTriple().isAArch64()) return {true, false};
+  if (machine.getTargetTriple().isAArch64()) return {true, false, false};
   if (!machine.getTargetTriple().isX86()) return {};
   const llvm::MCSubtargetInfo& processor = *machine.getMCSubtargetInfo();
-  return {processor.checkFeatures("+f16c"), processor.checkFeatures("+avx512dq")};
+  return {processor.checkFeatures("+f16c"), processor.checkFeatures("+avx512dq"),
+          processor.checkFeatures("+avx512f")};
 }
 
 // A value and what is known of it.
