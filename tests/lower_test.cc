@@ -1,4 +1,6 @@
 // Lowered bodies do what the bodies say, with and without each transformation.
+#include "kernel/lower.h"
+
 #include <doctest/doctest.h>
 
 #include "body_maker.h"
@@ -132,6 +134,31 @@ TEST_CASE_FIXTURE(Fixture, "softmax: reductions of reductions") {
     maker.store(out, BodyMaker::at({i, j}, std::vector<int64_t>{4, n}), result, {i, j});
     maker.store(totals, i, total, {i});
     check();
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a row that is kept is summed while it is stored, the next one fetched") {
+  for (int64_t n : {300, 320}) {
+    maker = {};
+    NodeRef i = axis("i", 5), j = axis("j", n), k = axis("k", n), l = axis("l", n);
+    NodeRef a = buffer(5 * n), out = buffer(5 * n);
+    auto x = [&](NodeRef column) {
+      return BodyMaker::load(a, BodyMaker::at({i, column}, std::vector<int64_t>{5, n}));
+    };
+    NodeRef largest = sum(x(k), {k}, Op::MaxOver);
+    auto weight = [&](NodeRef column) { return make(Op::Exp, {minus(x(column), largest)}); };
+    NodeRef result = make(Op::Div, {weight(j), sum(weight(l), {l})});
+    maker.store(out, BodyMaker::at({i, j}, std::vector<int64_t>{5, n}), result, {i, j});
+    check();
+    LowerOptions options;
+    options.capabilities.fast_memory_bytes = 1 << 12;
+    const Program program = lower(maker.body, options).program;
+    auto count = [&](Code code) {
+      return std::ranges::count(program.code, code, &Instruction::code);
+    };
+    CHECK(count(Code::Prefetch) >= 1);
+    CHECK(count(Code::Loop) == 4);  // rows; the largest, exponentials and their sum, quotients
   }
 }
 

@@ -81,6 +81,7 @@ class Planner {
           const std::vector<std::string>& disabled);
 
   int64_t streaming_bytes() const { return capabilities_.streaming_bytes; }
+  int64_t fast_memory_bytes() const { return capabilities_.fast_memory_bytes; }
 
   CellPlan plan_cell();
   // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.

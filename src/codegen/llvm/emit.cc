@@ -173,6 +173,7 @@ class Emitter {
       case Code::Zip: result.value = zip(instruction); return;
       case Code::Load: result.value = load(instruction); return;
       case Code::Store: store(instruction); return;
+      case Code::Prefetch: prefetch(instruction); return;
       case Code::Loop:
         open_loop(value(instruction, 0), value(instruction, 1), value(instruction, 2),
                   operand(instruction, 0).never_negative);
@@ -369,6 +370,16 @@ class Emitter {
                           llvm::MDNode::get(builder_.getContext(), {one}));
       }
     }
+  }
+
+  // Into the second cache: the first one is full of what is worked on.
+  void prefetch(const Instruction& instruction) {
+    constexpr unsigned kRead = 0, kSecondCache = 2, kData = 1;
+    Value* place = builder_.CreateGEP(memory_type(instruction.dtype, 1),
+                                      pointers_[instruction.bits], value(instruction, 0));
+    builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()},
+                             {place, builder_.getInt32(kRead), builder_.getInt32(kSecondCache),
+                              builder_.getInt32(kData)});
   }
 
   // Eight bytes that are always 0.
