@@ -186,6 +186,8 @@ class ProductEmitter {
     auto tile_of = [&](size_t axis) -> Tile {
       if (axis == operand.turned) return {1, lanes_};  // a block is transposed on the way
       if (axis != operand.inner) return {};
+      // A transpose is long by itself, and shuffles take the compiler long.
+      if (operand.turned < analysis_.axis_count()) return {lanes_, 1};
       // In the tiles of the product, so that what is read of it was written; or a few vectors.
       if (axes.size() == 1 && axis == axes[0] && side.tile.lanes > 1) return side.tile;
       const int64_t size = analysis_.expected_size(axis);
