@@ -116,6 +116,22 @@ TEST_CASE_FIXTURE(Fixture, "reductions that have an axis in common") {
   check();
 }
 
+TEST_CASE_FIXTURE(Fixture, "sums of long columns, of which one needs a mean of each row") {
+  for (int64_t rows : {9, 16, 21}) {
+    maker = {};
+    NodeRef j = axis("j", 600), r = axis("r", rows), k = axis("k", 600);
+    NodeRef a = buffer(rows * 600), plain = buffer(600), centred = buffer(600);
+    auto x = [&](NodeRef column) {
+      return BodyMaker::load(a, BodyMaker::at({r, column}, std::vector<int64_t>{rows, 600}));
+    };
+    NodeRef mean = mul(sum(x(k), {k}), number(1.0 / 600));
+    maker.store(plain, j, sum(x(j), {r}), {j});
+    check();
+    maker.store(centred, j, sum(minus(x(j), mean), {r}), {j});
+    check();
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "softmax: reductions of reductions") {
   for (int64_t n : {1, 10, 33, 64}) {
     maker = {};

@@ -139,6 +139,11 @@ void emit_cell(Emitter& emitter, const Analysis& analysis, const CellPlan& plan,
   });
 }
 
+std::optional<ProductPlan> plan_sums(Planner& planner) {
+  std::optional<ProductPlan> product = planner.plan_product();
+  return product ? product : planner.plan_sweep();
+}
+
 }  // namespace
 
 LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
@@ -166,7 +171,7 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
   LoweredBody result;
   if (prepared.stores.empty()) {
     result.cells = index_const(0);
-  } else if (std::optional<ProductPlan> product = planner.plan_product()) {
+  } else if (std::optional<ProductPlan> product = plan_sums(planner)) {
     Cell cell(analysis, emitter, product->grid);
     result.cells = cell.count();
     emit_product(emitter, analysis, *product, cell.ranges());
