@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -60,6 +61,21 @@ std::string problem_of_bodies(const Schedule& schedule) {
       for (const KernelPart& part : phase)
         if (const std::string problem = verify(part.body); !problem.empty())
           return fmt::format("{}\n{}", problem, to_text(part.body));
+  return "";
+}
+
+// Sizes are the program's own: an axis that no loop binds would look like one.
+std::string unknown_variable(const Schedule& schedule, std::span<const NodeRef> roots) {
+  std::set<std::string_view> known;
+  for (NodeRef node : topological_order(roots))
+    if (node->op == Op::Variable) known.insert(node->arg.symbol->text());
+  for (const Kernel& kernel : schedule.kernels)
+    for (const KernelPhase& phase : kernel.phases)
+      for (const KernelPart& part : phase)
+        for (NodeRef variable : part.body.variables)
+          if (!known.contains(variable->arg.symbol->text()))
+            return fmt::format("no loop binds {}\n{}", variable->arg.symbol->text(),
+                               to_text(part.body));
   return "";
 }
 
@@ -284,6 +300,7 @@ std::string GraphRuns::check_bodies(const Toggle& toggle) const {
     ScheduleOptions options = options_of(toggle);
     const Schedule schedule = schedule_program(simplified_, options);
     if (std::string problem = problem_of_bodies(schedule); !problem.empty()) return problem;
+    if (std::string problem = unknown_variable(schedule, roots_); !problem.empty()) return problem;
     return check(schedule, [](const KernelPart& part, std::span<Value* const> values,
                               const auto& variable) { run_body(part.body, values, variable); });
   });
