@@ -47,6 +47,7 @@ Capabilities narrow_device() {
   capabilities.fast_memory_bytes = 1 << 12;
   capabilities.tile_memory_bytes = 1 << 10;
   capabilities.scale_instruction = true;
+  capabilities.streaming_bytes = 1 << 12;
   return capabilities;
 }
 

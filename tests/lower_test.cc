@@ -54,6 +54,22 @@ TEST_CASE_FIXTURE(Fixture, "two stores of one loop, in place") {
   check();
 }
 
+TEST_CASE_FIXTURE(Fixture, "transposes of matrices too large for a cache") {
+  struct Sizes {
+    int64_t count, rows, columns;
+  };
+  for (auto [count, rows, columns] :
+       {Sizes{3, 40, 50}, Sizes{2, 64, 32}, Sizes{1, 9, 130}, Sizes{150, 4, 5}}) {
+    maker = {};
+    NodeRef b = axis("b", count), i = axis("i", rows), j = axis("j", columns);
+    NodeRef a = buffer(count * rows * columns), out = buffer(count * rows * columns);
+    NodeRef from = BodyMaker::at({b, j, i}, std::vector<int64_t>{count, columns, rows});
+    NodeRef to = BodyMaker::at({b, i, j}, std::vector<int64_t>{count, rows, columns});
+    maker.store(out, to, BodyMaker::load(a, from), {b, i, j});
+    check();
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "transposes and reshapes with divisions") {
   NodeRef i = axis("i", 12), j = axis("j", 20);
   NodeRef a = buffer(240), out = buffer(240);

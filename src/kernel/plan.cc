@@ -296,8 +296,8 @@ std::vector<size_t> Planner::by_stride(const std::vector<size_t>& axes, NodeRef 
   return sorted;
 }
 
-// Of a transpose: long pieces of few rows are read, so that memory streams, and whole lines of many
-// rows are written.
+// Of a transpose in no cache: long pieces of few rows are read, so that memory streams, and whole
+// lines of many rows are written.
 void Planner::choose_turned_blocks(size_t vector_axis, int64_t cells, CellPlan& plan) {
   constexpr int64_t kVectors = 4;
   double elements = 1;
@@ -345,7 +345,8 @@ void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
   int64_t so_far = 1;
   std::stable_partition(plan.grid.begin(), plan.grid.end(),
                         [&](const GridAxis& each) { return rows.contains(each.axis); });
-  if (turned_axis_ != kNoAxis) return choose_turned_blocks(vector_axis, cells, plan);
+  const bool far = bytes >= 2 * static_cast<double>(capabilities_.streaming_bytes);
+  if (turned_axis_ != kNoAxis && far) return choose_turned_blocks(vector_axis, cells, plan);
   for (GridAxis& each : plan.grid) {
     const int64_t size = analysis_.expected_size(each.axis), step = each.tile.elements();
     if (!rows.empty() && !rows.contains(each.axis) && so_far >= std::min(least, kEnoughCells)) {
