@@ -144,6 +144,25 @@ std::vector<OpCase> structure_cases() {
          return first ^ g.bits({4});
        },
        kWhole},
+      {"random_keyed_bits",
+       {},
+       [](Args) {
+         Generator g(0x123456789abcdef0, 0x500000007);
+         return random_bits({2, 3}, g.key());
+       },
+       kWhole},
+      {"random_keyed_uniform",
+       {},
+       [](Args) {
+         seed(10);
+         return random_uniform({5}, generator().key(), -1, 3, DType::F64);
+       },
+       {.differentiable = false, .any_float = false}},
+      {"random_keyed_normal",
+       {},
+       [](Args) { return random_normal({4}, Generator(11).key(), 1, 2, DType::F64); },
+       {.differentiable = false, .any_float = false}},
+      {"random_split", {}, [](Args) { return Generator(12, 3).split().bits({3}); }, kWhole},
   };
 }
 

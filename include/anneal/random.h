@@ -19,6 +19,12 @@ class Generator {
   Tensor integers(const Sizes& sizes, int64_t low, int64_t high, DType dtype = DType::I32,
                   Location where = Location::current());  // in [low, high)
 
+  // The next draw as a value: u32 [seed low, seed high, draw]. Adding 1 to its last word gives the
+  // draw after it, so a program that is built once draws anew each time it runs.
+  Tensor key(Location where = Location::current());
+  // A stream of its own, drawn from this one.
+  Generator split();
+
   uint64_t seed() const { return seed_; }
   uint64_t draw() const { return draw_; }  // with the seed, all there is to save
 
@@ -26,7 +32,16 @@ class Generator {
   uint64_t seed_, draw_;
 };
 
-// The thread's own generator, for short programs.
+// The draw that a key names: what the Generator it came from would have drawn itself.
+Tensor random_bits(const Sizes& sizes, const Tensor& key, Location where = Location::current());
+Tensor random_uniform(const Sizes& sizes, const Tensor& key, double low = 0, double high = 1,
+                      DType dtype = DType::F32, Location where = Location::current());
+// Takes two draws, that of the key and the next.
+Tensor random_normal(const Sizes& sizes, const Tensor& key, double mean = 0, double deviation = 1,
+                     DType dtype = DType::F32, Location where = Location::current());
+
+// The thread's own generator: parameters start from it, and short programs draw from it.
+Generator& generator();
 void seed(uint64_t value);
 Tensor rand(const Sizes& sizes, DType dtype = DType::F32, Location where = Location::current());
 Tensor randn(const Sizes& sizes, DType dtype = DType::F32, Location where = Location::current());

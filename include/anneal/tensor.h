@@ -62,6 +62,12 @@ class Tensor : public detail::Root {
   // was there before. This tensor must be a parameter.
   Tensor assign(const Tensor& value, Location where = Location::current()) const;
 
+  // Replaces the contents of this parameter, now: the way to hand a new batch to a compiled
+  // function. The values must be of its dtype and as many.
+  void write(std::span<const std::byte> bytes, Location where = Location::current()) const;
+  template <typename T>
+  void write(const std::vector<T>& values, Location where = Location::current()) const;
+
   // The most used operations, to chain. The rest are functions, below and in <anneal/functional.h>.
   Tensor cast(DType dtype, Location where = Location::current()) const;
   Tensor reshape(const Sizes& sizes, Location where = Location::current()) const;
@@ -366,6 +372,15 @@ T Tensor::item(const Bindings& bindings, Location where) const {
 template <typename T>
 T Tensor::item(Location where) const {
   return item<T>(Bindings{}, where);
+}
+
+namespace detail {
+void check_dtype_of_values(const Tensor& tensor, DType dtype, Location where);
+}
+template <typename T>
+void Tensor::write(const std::vector<T>& values, Location where) const {
+  detail::check_dtype_of_values(*this, dtype_of<T>(), where);
+  write(std::as_bytes(std::span<const T>(values)), where);
 }
 
 }  // namespace anneal

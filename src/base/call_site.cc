@@ -4,6 +4,7 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -38,6 +39,13 @@ const Origin* intern(Origin origin) {
   static auto& table = *new std::set<Origin, OriginLess>;  // lives as long as the process
   std::lock_guard lock(mutex);
   return &*table.insert(std::move(origin)).first;
+}
+
+// Nodes made from now on within the same public call come from another layer.
+void enter_layer(std::string path) {
+  if (path == t_state.layer) return;
+  t_state.layer = std::move(path);
+  if (t_state.operation) t_state.origin_valid = false;
 }
 
 std::string render(const std::string& message, const std::string& hint,
@@ -75,6 +83,17 @@ CallScope::~CallScope() {
   t_state.origin_valid = true;
 }
 
+UserCodeScope::UserCodeScope()
+    : outer_operation_(std::exchange(t_state.operation, nullptr)), outer_where_(t_state.where) {
+  t_state.origin = nullptr;
+  t_state.origin_valid = true;
+}
+UserCodeScope::~UserCodeScope() {
+  t_state.operation = outer_operation_;
+  t_state.where = outer_where_;
+  t_state.origin_valid = outer_operation_ == nullptr;
+}
+
 OriginScope::OriginScope(const Origin* origin)
     : outer_(t_state.origin), outer_valid_(t_state.origin_valid) {
   t_state.origin = origin;
@@ -86,12 +105,15 @@ OriginScope::~OriginScope() {
   t_state.origin_valid = outer_valid_;
 }
 
-LayerScope::LayerScope(const std::string& name) : outer_length_(t_state.layer.size()) {
-  if (!t_state.layer.empty()) t_state.layer += '.';
-  t_state.layer += name;
+LayerScope::LayerScope(const std::string& name) : outer_(t_state.layer) {
+  enter_layer(outer_.empty() ? name : outer_ + "." + name);
 }
 
-LayerScope::~LayerScope() { t_state.layer.resize(outer_length_); }
+LayerScope::LayerScope(const std::string& path, Absolute) : outer_(t_state.layer) {
+  enter_layer(path);
+}
+
+LayerScope::~LayerScope() { enter_layer(std::move(outer_)); }
 
 const std::string& current_layer() { return t_state.layer; }
 

@@ -23,6 +23,19 @@ class CallScope {
   bool outermost_;
 };
 
+// Back in the user's own code, which a public call calls: its calls have lines of their own.
+class UserCodeScope {
+ public:
+  UserCodeScope();
+  ~UserCodeScope();
+  UserCodeScope(const UserCodeScope&) = delete;
+  UserCodeScope& operator=(const UserCodeScope&) = delete;
+
+ private:
+  const char* outer_operation_;
+  std::source_location outer_where_;
+};
+
 // Builds nodes under the origin of an existing one: a rewrite keeps the user's line.
 class OriginScope {
  public:
@@ -40,12 +53,15 @@ class OriginScope {
 class LayerScope {
  public:
   explicit LayerScope(const std::string& name);
+  // The whole path, whatever layers this thread is in.
+  struct Absolute {};
+  LayerScope(const std::string& path, Absolute);
   ~LayerScope();
   LayerScope(const LayerScope&) = delete;
   LayerScope& operator=(const LayerScope&) = delete;
 
  private:
-  size_t outer_length_;
+  std::string outer_;
 };
 
 // Where a node comes from. Interned for the life of the process, so that nodes keep a pointer.

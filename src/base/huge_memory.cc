@@ -11,6 +11,7 @@
 
 #include "base/call_site.h"
 #include "base/huge_pages.h"
+#include "base/traffic.h"
 
 namespace anneal {
 namespace {
@@ -45,6 +46,7 @@ class Keeper {
  public:
   std::byte* take(size_t bytes) {
     const size_t capacity = capacity_of(bytes);
+    traffic().allocated += static_cast<int64_t>(bytes);
     {
       const std::lock_guard lock(mutex_);
       if (const auto found = blocks_.find(capacity); found != blocks_.end()) {

@@ -211,6 +211,18 @@ void Graph::redirect_roots(NodeRef from, NodeRef to) {
     if (root->node_ == from) root->node_ = to;
 }
 
+bool Graph::is_held_elsewhere(const detail::Root& own, bool only_handles) const {
+  std::vector<NodeRef> others;
+  for (detail::Root* root = roots_->next_; root != roots_.get(); root = root->next_) {
+    if (root == &own) continue;
+    if (root->node_ == own.node_) return true;
+    others.push_back(root->node_);
+  }
+  if (only_handles) return false;
+  const std::vector<NodeRef> reached = topological_order(others);
+  return std::ranges::find(reached, own.node_) != reached.end();
+}
+
 void Graph::collect() {
   std::vector<detail::Root*> roots;
   std::vector<NodeRef> nodes;
@@ -248,6 +260,7 @@ void Graph::collect() {
   std::swap(results_, fresh.results_);
   std::swap(attached_, fresh.attached_);
   for (size_t i = 0; i < roots.size(); ++i) roots[i]->node_ = images[i];
+  forgotten_ += fresh.node_count() - node_count();  // it has the old ones now
   generation_ = next_generation();
   nodes_after_collect_ = node_count();
   live_bytes_ = fresh.stored_bytes_;

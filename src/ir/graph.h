@@ -40,6 +40,8 @@ class Graph {
   const Shape* intern_shape(std::span<const NodeRef> dims);
 
   size_t node_count() const { return nodes_.size(); }
+  // All together, also those forgotten since.
+  uint64_t nodes_made() const { return forgotten_ + nodes_.size(); }
 
   // Changes whenever handles of this graph lose their meaning: the key of caches outside.
   uint64_t generation() const { return generation_; }
@@ -64,6 +66,10 @@ class Graph {
 
   // Every root that stood for `from` stands for `to`.
   void redirect_roots(NodeRef from, NodeRef to);
+
+  // Whether another root than this one reaches its node; with `only_handles` it is known that no
+  // node was made of it.
+  bool is_held_elsewhere(const detail::Root& root, bool only_handles) const;
 
   // Forgets every node no root reaches. Handles other than roots become invalid, so this runs only
   // between public calls.
@@ -96,6 +102,7 @@ class Graph {
   std::unordered_map<NodeRef, std::shared_ptr<const void>> attached_;
   std::unique_ptr<detail::Root> roots_;  // sentinel of a ring
   uint64_t generation_;
+  uint64_t forgotten_ = 0;  // nodes
   size_t nodes_after_collect_ = 0;
   size_t stored_bytes_ = 0;  // since the last collection
   size_t live_bytes_ = 0;    // after it

@@ -539,16 +539,21 @@ Value to_value(const Storage& storage) {
   return value;
 }
 
-Storage to_storage(const Value& value) {
+void write_elements(const Value& value, std::byte* to) {
   const size_t width = byte_size(value.dtype);
-  Storage storage{value.dtype, value.shape, Bytes(value.payload.size() * width)};
   for (size_t i = 0; i < value.payload.size(); ++i) {
     const uint64_t bits = value.payload[i];
     const uint64_t code =
         is_float(value.dtype) ? encode(value.dtype, std::bit_cast<double>(bits)) : bits;
     for (size_t k = 0; k < width; ++k)
-      storage.bytes[i * width + k] = static_cast<std::byte>(code >> (8 * k));
+      to[i * width + k] = static_cast<std::byte>(code >> (8 * k));
   }
+}
+
+Storage to_storage(const Value& value) {
+  const size_t bytes = value.payload.size() * byte_size(value.dtype);
+  Storage storage{value.dtype, value.shape, Bytes(bytes)};
+  write_elements(value, storage.bytes.data());
   return storage;
 }
 

@@ -25,6 +25,7 @@ struct Value {
 
 Value to_value(const Storage& storage);
 Storage to_storage(const Value& value);
+void write_elements(const Value& value, std::byte* to);  // in the dtype's own format
 
 // What a graph does not say: the numbers behind Variables and the contents of Buffers.
 struct Environment {

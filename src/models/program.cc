@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include <anneal/grad.h>
+#include <anneal/optim.h>
+#include <anneal/step.h>
 
 #include "base/call_site.h"
-#include "optim/adamw.h"
 
 namespace anneal::models {
 
@@ -20,7 +21,10 @@ Program training_step(const Tensor& loss, const ParameterList& parameters) {
   program.loss = loss;
   program.parameters = parameters.tensors();
   program.gradients = grad(loss, program.parameters);
-  program.updates = optim::adamw(program.parameters, program.gradients);
+  nn::StructureOnly structure;
+  Step step;
+  optim::AdamW(program.parameters).apply(program.gradients);
+  program.updates = step.updates();
   return program;
 }
 

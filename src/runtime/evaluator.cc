@@ -8,9 +8,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <anneal/counters.h>
 #include <anneal/device.h>
 
 #include "base/call_site.h"
+#include "base/traffic.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/executor.h"
 
@@ -70,6 +72,19 @@ Evaluator& current_evaluator() {
   Entry& entry = t_entry ? *t_entry : devices.chosen();
   if (!entry.evaluator) entry.evaluator = entry.make();
   return *entry.evaluator;
+}
+
+Counters counters() {
+  const RuntimeCounters run = current_evaluator().counters();
+  Counters all;
+  all.nodes_built = static_cast<int64_t>(current_graph().nodes_made());
+  all.kernels_scheduled = run.kernels_compiled;
+  all.kernels_compiled = run.bodies_compiled;
+  all.launches = run.launches;
+  all.bytes_allocated = traffic().allocated;
+  all.host_to_device_bytes = traffic().host_to_device;
+  all.device_to_host_bytes = traffic().device_to_host;
+  return all;
 }
 
 void add_device(std::string_view name, std::function<std::unique_ptr<Evaluator>()> make) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/contents.h"
+#include "runtime/counters.h"
 
 namespace anneal {
 
@@ -22,11 +23,26 @@ struct Request {
   const Contents* contents = nullptr;
 };
 
+class CanonicalProgram;
+
+// A program made ready to run again and again, without the graph it came from.
+class Plan {
+ public:
+  virtual ~Plan() = default;
+  // `slots` and `sizes` are those of the program's slots() and variables(). Values are written to
+  // `results`, each memory of its own; assigned slots change after all reads.
+  virtual void run(std::span<const std::shared_ptr<Storage>> slots, std::span<const int64_t> sizes,
+                   std::span<const std::shared_ptr<Storage>> results) = 0;
+};
+
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
   // Memory with the values of the roots. Memory that is only read may be a result as it is.
   virtual std::vector<std::shared_ptr<Storage>> run(const Request& request) = 0;
+  // Of a program without draws, all of whose assignments take effect as they stand.
+  virtual std::unique_ptr<Plan> plan(const CanonicalProgram& program) = 0;
+  virtual RuntimeCounters counters() const { return {}; }
 };
 
 std::unique_ptr<Evaluator> make_interpreter();

@@ -39,28 +39,24 @@ ExecutorOptions ExecutorOptions::from_environment() {
 
 class Executor::Run {
  public:
-  Run(Executor& executor, const Request& request, const CanonicalProgram& program,
-      CompiledProgram& compiled)
+  Run(Executor& executor, CompiledProgram& compiled, Launch launch)
       : executor_(executor),
         device_(*executor.device_),
-        request_(request),
-        program_(program),
-        compiled_(compiled) {
-    std::vector<int64_t> sizes;
-    for (NodeRef variable : program.variables()) sizes.push_back(request.contents->size(variable));
+        compiled_(compiled),
+        slots_(std::move(launch.slots)),
+        results_(std::move(launch.results)),
+        written_(std::move(launch.written_later)) {
     bool fresh = false;
-    sized_ = compiled.sized(sizes, &fresh);
+    sized_ = compiled.sized(launch.sizes, &fresh);
     counted_.plans = fresh;
   }
 
   std::vector<std::shared_ptr<Storage>> run() {
-    find_slots();
+    check_slots();
     check_memory();
     allocate();
     launch();
-    store_late();
     finish();
-    results_.resize(request_.roots.size());
     return std::move(results_);
   }
 
@@ -79,22 +75,16 @@ class Executor::Run {
   }
   int64_t bytes_of(size_t buffer) const { return sized_->memory.bytes[buffer]; }
 
-  void find_slots() {
-    for (NodeRef node : program_.slots())
-      slots_.push_back(node->op == Op::Buffer ? request_.contents->buffer(node)
-                                              : request_.contents->find(node));
-    if (!program_.numbers().empty()) {
-      const auto count = static_cast<int64_t>(program_.numbers().size());
-      slots_.push_back(std::make_shared<Storage>(
-          Storage{DType::U32, {count}, Bytes(std::as_bytes(program_.numbers()))}));
-    }
+  void check_slots() {
+    const size_t later = written_.size();
     for (int slot : compiled_.assigned_slots())
       written_.push_back(slots_[static_cast<size_t>(slot)].get());
     // An input may be bound to the memory of a parameter that changes meanwhile.
-    for (size_t i = 0; i < slots_.size(); ++i)
-      if (!is_assigned(i) && is_written(*slots_[i])) slots_[i] = copy_of(*slots_[i]);
-    for (NodeRef assign : program_.late_assigns())
-      written_.push_back(current_graph().stored(assign->source(0)));
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      const bool assigned =
+          std::ranges::count(std::span(written_).subspan(later), slots_[i].get()) > 0;
+      if (!is_assigned(i) && assigned) slots_[i] = copy_of(*slots_[i]);
+    }
     for (size_t i = 0; i < compiled_.slots().size(); ++i) {
       const int slot = compiled_.slots()[i];
       if (slot < 0) continue;
@@ -107,6 +97,11 @@ class Executor::Run {
   std::shared_ptr<Storage> copy_of(const Storage& storage) {
     counted_.copied_bytes += static_cast<int64_t>(storage.bytes.size());
     return std::make_shared<Storage>(storage);
+  }
+
+  void copy(const Storage& from, Storage& to) {
+    std::ranges::copy(from.bytes, to.bytes.begin());
+    counted_.copied_bytes += static_cast<int64_t>(from.bytes.size());
   }
 
   // ---- memory
@@ -158,20 +153,28 @@ class Executor::Run {
     const Schedule& schedule = compiled_.schedule();
     std::vector<std::shared_ptr<Storage>> outputs(schedule.buffers.size());
     try {
-      for (size_t i = 0; i < compiled_.values().size(); ++i) {
+      const bool given = !results_.empty();
+      results_.resize(compiled_.values().size());
+      for (size_t i = 0; i < results_.size(); ++i) {
         const CompiledProgram::Source& source = compiled_.values()[i];
+        std::shared_ptr<Storage>& result = results_[i];
         if (source.slot >= 0) {
           // What is not written stays as it is, so its memory can be the result.
           const std::shared_ptr<Storage>& slot = slots_[static_cast<size_t>(source.slot)];
-          results_.push_back(is_written(*slot) ? copy_of(*slot) : slot);
+          if (given)
+            copy(*slot, *result);
+          else
+            result = is_written(*slot) ? copy_of(*slot) : slot;
           continue;
         }
         const auto number = static_cast<size_t>(source.buffer);
         std::shared_ptr<Storage>& storage = outputs[number];
+        if (storage && given) same_values_.emplace_back(storage.get(), result.get());
         if (!storage)
-          storage =
-              fresh_storage(schedule.buffers[number].dtype, sized_->shapes[i], bytes_of(number));
-        results_.push_back(storage);
+          storage = given ? result
+                          : fresh_storage(schedule.buffers[number].dtype, sized_->shapes[i],
+                                          bytes_of(number));
+        if (!given) result = storage;
       }
       arena_ = executor_.take_arena(sized_->memory.arena_bytes);
     } catch (const std::bad_alloc&) {
@@ -240,19 +243,10 @@ class Executor::Run {
     }
   }
 
-  void store_late() {
-    for (size_t i = 0; i < program_.late_assigns().size(); ++i) {
-      Storage& target = *current_graph().stored(program_.late_assigns()[i]->source(0));
-      const std::shared_ptr<Storage>& value = results_[request_.roots.size() + i];
-      copy_back(*value);
-      std::ranges::copy(value->bytes, target.bytes.begin());
-      counted_.copied_bytes += static_cast<int64_t>(target.bytes.size());
-    }
-  }
-
   void finish() {
-    for (size_t i = 0; i < request_.roots.size(); ++i) copy_back(*results_[i]);
+    for (const std::shared_ptr<Storage>& result : results_) copy_back(*result);
     for (int slot : compiled_.assigned_slots()) copy_back(*slots_[static_cast<size_t>(slot)]);
+    for (const auto& [from, to] : same_values_) copy(*from, *to);
   }
 
   struct Mirror {
@@ -262,12 +256,11 @@ class Executor::Run {
 
   Executor& executor_;
   Device& device_;
-  const Request& request_;
-  const CanonicalProgram& program_;
   CompiledProgram& compiled_;
   std::shared_ptr<const SizedProgram> sized_;
   std::vector<std::shared_ptr<Storage>> slots_, results_;
   std::vector<const Storage*> written_;
+  std::vector<std::pair<const Storage*, Storage*>> same_values_;  // results that are another's
   std::vector<Place> places_;
   std::unique_ptr<DeviceMemory> arena_;
   std::vector<Mirror> mirrors_;
@@ -279,11 +272,8 @@ class Executor::Run {
 Executor::Executor(std::unique_ptr<Device> device, const ExecutorOptions& options)
     : device_(std::move(device)), options_(options) {}
 
-std::vector<std::shared_ptr<Storage>> Executor::run(const Request& request) {
-  if (request.roots.empty() && request.assigns.empty()) return {};
-  const CanonicalProgram program(request);
-  const std::shared_ptr<CompiledProgram> compiled_program = compiled(program);
-  Run run(*this, request, program, *compiled_program);
+std::vector<std::shared_ptr<Storage>> Executor::launch(CompiledProgram& program, Launch launch) {
+  Run run(*this, program, std::move(launch));
   std::vector<std::shared_ptr<Storage>> results = run.run();
   std::lock_guard lock(mutex_);
   ++counters_.runs;
@@ -292,6 +282,58 @@ std::vector<std::shared_ptr<Storage>> Executor::run(const Request& request) {
   counters_.result_bytes += run.counted().result_bytes;
   counters_.copied_bytes += run.counted().copied_bytes;
   return results;
+}
+
+std::vector<std::shared_ptr<Storage>> Executor::run(const Request& request) {
+  if (request.roots.empty() && request.assigns.empty()) return {};
+  const CanonicalProgram program(request);
+  const std::shared_ptr<CompiledProgram> ready = compiled(program);
+  Launch work;
+  for (NodeRef variable : program.variables())
+    work.sizes.push_back(request.contents->size(variable));
+  for (NodeRef node : program.slots())
+    work.slots.push_back(node->op == Op::Buffer ? request.contents->buffer(node)
+                                                : request.contents->find(node));
+  if (!program.numbers().empty()) {
+    const auto count = static_cast<int64_t>(program.numbers().size());
+    work.slots.push_back(std::make_shared<Storage>(
+        Storage{DType::U32, {count}, Bytes(std::as_bytes(program.numbers()))}));
+  }
+  std::vector<Storage*> late;
+  for (NodeRef assign : program.late_assigns())
+    late.push_back(current_graph().stored(assign->source(0)));
+  work.written_later.assign(late.begin(), late.end());
+  std::vector<std::shared_ptr<Storage>> results = launch(*ready, std::move(work));
+  for (size_t i = 0; i < late.size(); ++i) {
+    const Bytes& value = results[request.roots.size() + i]->bytes;
+    std::ranges::copy(value, late[i]->bytes.begin());
+    std::lock_guard lock(mutex_);
+    counters_.copied_bytes += static_cast<int64_t>(value.size());
+  }
+  results.resize(request.roots.size());
+  return results;
+}
+
+class Executor::ReadyPlan : public Plan {
+ public:
+  ReadyPlan(Executor& executor, std::shared_ptr<CompiledProgram> program)
+      : executor_(executor), program_(std::move(program)) {}
+
+  void run(std::span<const std::shared_ptr<Storage>> slots, std::span<const int64_t> sizes,
+           std::span<const std::shared_ptr<Storage>> results) override {
+    executor_.launch(*program_, {.sizes = {sizes.begin(), sizes.end()},
+                                 .slots = {slots.begin(), slots.end()},
+                                 .written_later = {},
+                                 .results = {results.begin(), results.end()}});
+  }
+
+ private:
+  Executor& executor_;
+  std::shared_ptr<CompiledProgram> program_;
+};
+
+std::unique_ptr<Plan> Executor::plan(const CanonicalProgram& program) {
+  return std::make_unique<ReadyPlan>(*this, compiled(program));
 }
 
 RuntimeCounters Executor::counters() const {

@@ -31,9 +31,10 @@ class Executor : public Evaluator {
                     const ExecutorOptions& options = ExecutorOptions::from_environment());
 
   std::vector<std::shared_ptr<Storage>> run(const Request& request) override;
+  std::unique_ptr<Plan> plan(const CanonicalProgram& program) override;
 
   Device& device() { return *device_; }
-  RuntimeCounters counters() const;
+  RuntimeCounters counters() const override;
   size_t program_count() const;
 
  private:
@@ -42,8 +43,17 @@ class Executor : public Evaluator {
     std::vector<uint32_t> words;
     std::shared_ptr<CompiledProgram> program;
   };
+  // What a run works on.
+  struct Launch {
+    std::vector<int64_t> sizes;
+    std::vector<std::shared_ptr<Storage>> slots;
+    std::vector<const Storage*> written_later;           // by the caller, after the run
+    std::vector<std::shared_ptr<Storage>> results = {};  // where to; none: new memory
+  };
   class Run;
+  class ReadyPlan;
 
+  std::vector<std::shared_ptr<Storage>> launch(CompiledProgram& program, Launch launch);
   std::shared_ptr<CompiledProgram> compiled(const CanonicalProgram& program);
   std::shared_ptr<CompiledProgram> find(const CanonicalProgram& program);  // the lock is held
 

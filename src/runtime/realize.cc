@@ -1,43 +1,25 @@
 // From lazy tensors to values: what the public calls promise, whatever device computes. Results are
 // kept as buffers; a result that equals a parameter shares its memory until the parameter changes.
 #include <algorithm>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include <anneal/tensor.h>
 
+#include "base/traffic.h"
 #include "ir/interpreter.h"
 #include "ir/node_map.h"
+#include "runtime/assignments.h"
 #include "runtime/evaluator.h"
 #include "tensor/lift.h"
 
 namespace anneal {
 namespace {
 
-// The assignments among what the roots need: they take effect wherever they stand. Of several to
-// one buffer the last one counts.
-std::vector<NodeRef> assignments(std::span<const NodeRef> roots) {
-  std::vector<NodeRef> found;
-  for (NodeRef node : topological_order(roots))
-    if (node->op == Op::Assign) found.push_back(node);
-  std::unordered_map<NodeRef, NodeRef> last;
-  for (NodeRef assign : found) last[assign->source(0)] = assign;
-  std::erase_if(found, [&](NodeRef assign) { return last[assign->source(0)] != assign; });
-  return found;
-}
-
 std::vector<NodeRef> targets_of(std::span<const NodeRef> assigns) {
   std::vector<NodeRef> targets;
   for (NodeRef assign : assigns) targets.push_back(assign->source(0));
   return targets;
-}
-
-void check_memory(std::span<const NodeRef> targets) {
-  for (NodeRef target : targets)
-    if (!current_graph().stored(target))
-      fail(fmt::format("\"{}\" has no memory to assign to", target->arg.symbol->text()),
-           "make it with parameter(name, initial) instead of input()");
 }
 
 NodeRef store(std::shared_ptr<Storage> storage) {
@@ -81,7 +63,7 @@ Work begin(const CallScope& call, const std::vector<Tensor>& tensors) {
 // Computes the roots and stores what they assign. The answers are buffers.
 std::vector<NodeRef> compute(const Work& work, const Bindings& bindings) {
   Graph& graph = current_graph();
-  check_memory(work.targets);
+  check_targets(work.assigns);
   const Contents contents(bindings);
   NodeMap<char> written;  // assignments that take effect, and their targets
   for (NodeRef assign : work.assigns) written[assign] = written[assign->source(0)] = 1;
@@ -141,14 +123,31 @@ std::vector<std::byte> Tensor::read(DType as, const Bindings& bindings, Location
   CallScope call("to_vector", where);
   const Work work = begin(call, {*this});
   std::shared_ptr<Storage> storage = current_graph().shared_storage(compute(work, bindings)[0]);
-  if (storage->dtype != as) {
-    Value value = to_value(*storage);
-    for (uint64_t& payload : value.payload)
-      payload = anneal::cast(Scalar::from_bits(value.dtype, payload), as).bits();
-    value.dtype = as;
-    storage = std::make_shared<Storage>(to_storage(value));
-  }
-  return {storage->bytes.begin(), storage->bytes.end()};
+  traffic().device_to_host += static_cast<int64_t>(storage->bytes.size());
+  if (storage->dtype == as) return {storage->bytes.begin(), storage->bytes.end()};
+  Value value = to_value(*storage);
+  for (uint64_t& payload : value.payload)
+    payload = anneal::cast(Scalar::from_bits(value.dtype, payload), as).bits();
+  value.dtype = as;
+  std::vector<std::byte> bytes(value.payload.size() * byte_size(as));
+  write_elements(value, bytes.data());
+  return bytes;
+}
+
+void Tensor::write(std::span<const std::byte> bytes, Location where) const {
+  CallScope call("write", where);
+  NodeRef node = node_of(*this);
+  if (node->op != Op::Buffer || node->arg.symbol->length == 0 || !current_graph().stored(node))
+    fail("only a parameter can be written to", "make it with parameter(name, initial)");
+  current_graph().separate({&node, 1});
+  Storage& storage = *current_graph().stored(node);
+  if (bytes.size() != storage.bytes.size())
+    fail(fmt::format("{} bytes do not fill \"{}\", which has {}", bytes.size(), name(),
+                     storage.bytes.size()),
+         fmt::format("it is {}", type_text(node)));
+  std::ranges::copy(bytes, storage.bytes.begin());
+  traffic().host_to_device += static_cast<int64_t>(bytes.size());
+  current_graph().forget_results();
 }
 
 Tensor Tensor::assign(const Tensor& value, Location where) const {
@@ -163,6 +162,14 @@ Tensor Tensor::assign(const Tensor& value, Location where) const {
 }
 
 namespace detail {
+void check_dtype_of_values(const Tensor& tensor, DType dtype, Location where) {
+  CallScope call("write", where);
+  if (tensor.dtype() != dtype)
+    fail(fmt::format("\"{}\" is {}, the values are {}", tensor.name(), name(tensor.dtype()),
+                     name(dtype)),
+         "give values of its dtype");
+}
+
 void fail_not_one_element(const Tensor& tensor, size_t count, Location where) {
   CallScope call("item", where);
   fail(fmt::format("the tensor has {} elements, its shape is {}", count, to_text(tensor.shape())),

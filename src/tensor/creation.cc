@@ -6,6 +6,7 @@
 
 #include <anneal/tensor.h>
 
+#include "base/traffic.h"
 #include "symbolic/bounds.h"
 #include "tensor/lift.h"
 
@@ -133,6 +134,7 @@ Tensor from_bytes(std::span<const std::byte> bytes, const Sizes& sizes, DType dt
     fail(fmt::format("{} values do not fill {}, which has {}", given, shape_text(buffer), wanted),
          "give sizes whose product is the number of values");
   storage->bytes = Bytes(bytes);
+  traffic().host_to_device += static_cast<int64_t>(bytes.size());
   current_graph().store(buffer, std::move(storage));
   return wrap(buffer);
 }

@@ -172,6 +172,12 @@ def python_slice(begin=None, end=None, step=None):
     return lambda x: x.numpy()[begin:end:step]
 
 
+def split_seed(seed, number):
+    key = (seed & 0xFFFFFFFF, ~(seed >> 32 ^ number >> 32) & 0xFFFFFFFF)
+    low, high = (threefry((i, number & 0xFFFFFFFF), key) for i in (0, 1))
+    return low | high << 32
+
+
 def threefry(counter, key):
     """threefry2x32-20 of Random123: the first word."""
     rotations = (13, 15, 26, 6, 17, 29, 16, 24)
@@ -714,6 +720,10 @@ case(
     random_randn=lambda: normal(6, (4,)),
     random_uniform_thread=lambda: unit(7, 0, (4,)) + 2,
     random_randint=lambda: randint(8, (6,), 10, 100, np.uint8),
+    random_keyed_bits=lambda: bits(0x123456789ABCDEF0, 0x500000007, (2, 3)),
+    random_keyed_uniform=lambda: unit(10, 0, (5,)) * 4 - 1,
+    random_keyed_normal=lambda: 2 * normal(11, (4,)) + 1,
+    random_split=lambda: bits(split_seed(12, 3), 0, (3,)),
     random_second_draw=lambda: bits(9, 0, (4,)) ^ bits(9, 1, (4,)),
 )
 
@@ -754,4 +764,5 @@ def main():
     print(f"{len(results)} goldens")
 
 
-main()
+if __name__ == "__main__":
+    main()
