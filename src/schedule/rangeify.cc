@@ -195,10 +195,12 @@ class Rangeifier {
     }
   }
 
-  // Elements a value is made of, behind movement.
+  // Elements a value is made of, behind movement: those that any of it lets through.
   static double elements_behind(NodeRef node) {
-    while (is_movement(node->op)) node = node->source(0);
-    return element_estimate(*node->shape);
+    double elements = element_estimate(*node->shape);
+    for (; is_movement(node->op); node = node->source(0))
+      elements = std::min(elements, element_estimate(*node->source(0)->shape));
+    return elements;
   }
 
   bool expands(NodeRef node) {
@@ -206,8 +208,7 @@ class Rangeifier {
     if (is_reduce(node->op)) {
       NodeRef product = node->source(0);
       return is_product(node) && product->op == Op::Mul &&
-             elements >=
-                 2 * (elements_behind(product->source(0)) + elements_behind(product->source(1)));
+             elements >= elements_behind(product->source(0)) + elements_behind(product->source(1));
     }
     return std::ranges::any_of(node->tensors(), [&](NodeRef source) {
       return source->dtype != DType::Index && state(source).expands &&
