@@ -46,6 +46,8 @@ Capabilities narrow_device() {
   capabilities.nearest_memory_bytes = 1 << 10;
   capabilities.fast_memory_bytes = 1 << 12;
   capabilities.tile_memory_bytes = 1 << 10;
+  capabilities.scale_instruction = true;
+  capabilities.streaming_bytes = 1 << 12;
   return capabilities;
 }
 

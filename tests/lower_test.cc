@@ -1,4 +1,6 @@
 // Lowered bodies do what the bodies say, with and without each transformation.
+#include "kernel/lower.h"
+
 #include <doctest/doctest.h>
 
 #include "body_maker.h"
@@ -50,6 +52,22 @@ TEST_CASE_FIXTURE(Fixture, "two stores of one loop, in place") {
   maker.store(a, i, y, {i});
   maker.store(b, i, x, {i});
   check();
+}
+
+TEST_CASE_FIXTURE(Fixture, "transposes of matrices too large for a cache") {
+  struct Sizes {
+    int64_t count, rows, columns;
+  };
+  for (auto [count, rows, columns] :
+       {Sizes{3, 40, 50}, Sizes{2, 64, 32}, Sizes{1, 9, 130}, Sizes{150, 4, 5}}) {
+    maker = {};
+    NodeRef b = axis("b", count), i = axis("i", rows), j = axis("j", columns);
+    NodeRef a = buffer(count * rows * columns), out = buffer(count * rows * columns);
+    NodeRef from = BodyMaker::at({b, j, i}, std::vector<int64_t>{count, columns, rows});
+    NodeRef to = BodyMaker::at({b, i, j}, std::vector<int64_t>{count, rows, columns});
+    maker.store(out, to, BodyMaker::load(a, from), {b, i, j});
+    check();
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "transposes and reshapes with divisions") {
@@ -114,6 +132,22 @@ TEST_CASE_FIXTURE(Fixture, "reductions that have an axis in common") {
   check();
 }
 
+TEST_CASE_FIXTURE(Fixture, "sums of long columns, of which one needs a mean of each row") {
+  for (int64_t rows : {9, 16, 21}) {
+    maker = {};
+    NodeRef j = axis("j", 600), r = axis("r", rows), k = axis("k", 600);
+    NodeRef a = buffer(rows * 600), plain = buffer(600), centred = buffer(600);
+    auto x = [&](NodeRef column) {
+      return BodyMaker::load(a, BodyMaker::at({r, column}, std::vector<int64_t>{rows, 600}));
+    };
+    NodeRef mean = mul(sum(x(k), {k}), number(1.0 / 600));
+    maker.store(plain, j, sum(x(j), {r}), {j});
+    check();
+    maker.store(centred, j, sum(minus(x(j), mean), {r}), {j});
+    check();
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "softmax: reductions of reductions") {
   for (int64_t n : {1, 10, 33, 64}) {
     maker = {};
@@ -132,6 +166,31 @@ TEST_CASE_FIXTURE(Fixture, "softmax: reductions of reductions") {
     maker.store(out, BodyMaker::at({i, j}, std::vector<int64_t>{4, n}), result, {i, j});
     maker.store(totals, i, total, {i});
     check();
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a row that is kept is summed while it is stored, the next one fetched") {
+  for (int64_t n : {300, 320}) {
+    maker = {};
+    NodeRef i = axis("i", 5), j = axis("j", n), k = axis("k", n), l = axis("l", n);
+    NodeRef a = buffer(5 * n), out = buffer(5 * n);
+    auto x = [&](NodeRef column) {
+      return BodyMaker::load(a, BodyMaker::at({i, column}, std::vector<int64_t>{5, n}));
+    };
+    NodeRef largest = sum(x(k), {k}, Op::MaxOver);
+    auto weight = [&](NodeRef column) { return make(Op::Exp, {minus(x(column), largest)}); };
+    NodeRef result = make(Op::Div, {weight(j), sum(weight(l), {l})});
+    maker.store(out, BodyMaker::at({i, j}, std::vector<int64_t>{5, n}), result, {i, j});
+    check();
+    LowerOptions options;
+    options.capabilities.fast_memory_bytes = 1 << 12;
+    const Program program = lower(maker.body, options).program;
+    auto count = [&](Code code) {
+      return std::ranges::count(program.code, code, &Instruction::code);
+    };
+    CHECK(count(Code::Prefetch) >= 1);
+    CHECK(count(Code::Loop) == 4);  // rows; the largest, exponentials and their sum, quotients
   }
 }
 

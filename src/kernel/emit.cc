@@ -563,6 +563,9 @@ void Emitter::store(NodeRef store, Coordinate at) {
 
 void Emitter::stores(std::span<const NodeRef> stores, std::span<const AxisLoop> loops) {
   Serving serving(*this, {stores.begin(), stores.end()});
+  const bool keeps_row = stores.size() == 1 && loops.size() == 1 && loops[0].tile.lanes > 1 &&
+                         tiles_.contains(stores[0]->source(0));
+  if (keeps_row) return keep_row(stores[0], loops[0]);
   if (!loops.empty()) {
     over(loops[0].axis, whole(loops[0].axis), loops[0].tile,
          [&] { this->stores(stores, loops.subspan(1)); });
@@ -570,9 +573,11 @@ void Emitter::stores(std::span<const NodeRef> stores, std::span<const AxisLoop> 
   }
   AxisSet axes;
   for (NodeRef each : stores) axes = axes | analysis_.listed_set(each);
+  const std::vector<NextRow> next = next_rows(stores);
   for (Coordinate at : coordinates(axes)) {
     for (NodeRef each : stores) value(each->source(3), at);
     for (NodeRef each : stores) store(each, at);
+    fetch(next, at);
   }
 }
 
@@ -611,6 +616,21 @@ ValueId Emitter::or_empty(NodeRef reduction, ValueId total) {
   return total;
 }
 
+ValueId Emitter::step(NodeRef reduction, ValueId total, ValueId term) {
+  return code_.compute(step_of(reduction->op), reduction->dtype, {total, term});
+}
+
+ValueId Emitter::total_of(NodeRef reduction, State parts, bool own_lanes) {
+  while (parts.size() > 1) {
+    const size_t half = (parts.size() + 1) / 2;
+    for (size_t i = 0; i + half < parts.size(); ++i)
+      parts[i] = step(reduction, parts[i], parts[i + half]);
+    parts.resize(half);
+  }
+  ValueId total = own_lanes ? code_.combine(step_of(reduction->op), parts[0]) : parts[0];
+  return or_empty(reduction, total);
+}
+
 ValueId Emitter::advance(const Accumulator& accumulator, Coordinate at, ValueId total) {
   NodeRef reduction = accumulator.reduction, term = reduction->source(0);
   const bool product = reduction->op == Op::SumOver && term->op == Op::Mul &&
@@ -620,7 +640,7 @@ ValueId Emitter::advance(const Accumulator& accumulator, Coordinate at, ValueId 
     ValueId a = value(term->source(0), at), b = value(term->source(1), at);
     next = code_.compute(Op::MulAdd, term->dtype, {a, b, total});
   } else {
-    next = code_.compute(step_of(reduction->op), term->dtype, {total, value(term, at)});
+    next = step(reduction, total, value(term, at));
   }
   ValueId exists = mask(analysis_.listed_set(reduction), at);
   if (exists == kNoValue) return next;
@@ -686,18 +706,9 @@ void Emitter::reduce(NodeRef node) {
 
   for (size_t i = 0; i < count; ++i) {
     NodeRef reduction = accumulators[i].reduction;
-    const Op op = step_of(reduction->op);
-    for (int left = copies; left > 1;) {
-      const int half = (left + 1) / 2;
-      for (int copy = 0; copy + half < left; ++copy) {
-        ValueId& low = state[static_cast<size_t>(copy) * count + i];
-        ValueId high = state[static_cast<size_t>(copy + half) * count + i];
-        low = code_.compute(op, reduction->dtype, {low, high});
-      }
-      left = half;
-    }
-    ValueId total = own_lanes > 1 ? code_.combine(op, state[i]) : state[i];
-    remember(reduction, accumulators[i].at, or_empty(reduction, total));
+    State parts;
+    for (size_t at = i; at < state.size(); at += count) parts.push_back(state[at]);
+    remember(reduction, accumulators[i].at, total_of(reduction, std::move(parts), own_lanes > 1));
   }
 }
 

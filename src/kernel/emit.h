@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -163,8 +164,24 @@ class Emitter {
   bool load_turned(NodeRef node, Coordinate at);
 
   void reduce(NodeRef node);
+  ValueId step(NodeRef reduction, ValueId total, ValueId term);
+  // What several accumulators come to, and their lanes where these are the reduction's own: a
+  // fixed tree.
+  ValueId total_of(NodeRef reduction, State parts, bool own_lanes);
   std::vector<NodeRef> reductions_like(NodeRef node, CodeBuilder::Scope* scope);
   CodeBuilder::Scope* scope_of(const AxisSet& axes) const;
+
+  // Stores a row in fast memory, and makes the reductions that read just that on the way.
+  void keep_row(NodeRef store, const AxisLoop& loop);
+  std::vector<NodeRef> reductions_of_row(NodeRef store);
+  // Loads of rows that a reduction has read before, and how far away the next row lies.
+  struct NextRow {
+    NodeRef load;
+    int64_t step;
+  };
+  std::vector<NextRow> next_rows(std::span<const NodeRef> stores);
+  std::optional<int64_t> next_row(NodeRef load);
+  void fetch(std::span<const NextRow> rows, Coordinate at);
 
   Analysis& analysis_;
   Planner& planner_;

@@ -202,6 +202,7 @@ void Planner::turn_blocks(size_t vector_axis, CellPlan& plan) {
           continue;
         const int64_t size = analysis_.expected_size(each.axis);
         each.tile.copies = static_cast<int>(std::min<int64_t>(size, lanes_));
+        turned_axis_ = each.axis;
         for (GridAxis& other : plan.grid)
           if (other.axis == vector_axis) other.tile.copies = 1;
         return;
@@ -295,6 +296,34 @@ std::vector<size_t> Planner::by_stride(const std::vector<size_t>& axes, NodeRef 
   return sorted;
 }
 
+// Of a transpose in no cache: long pieces of few rows are read, so that memory streams, and whole
+// lines of many rows are written.
+void Planner::choose_turned_blocks(size_t vector_axis, int64_t cells, CellPlan& plan) {
+  constexpr int64_t kVectors = 4;
+  double elements = 1;
+  for (const GridAxis& each : plan.grid)
+    elements *= static_cast<double>(analysis_.expected_size(each.axis));
+  const int64_t rows = std::min(kVectors * lanes_, analysis_.expected_size(vector_axis));
+  int64_t left = std::max<int64_t>(1, static_cast<int64_t>(elements) / cells / rows);
+  auto block = [&](GridAxis& axis, int64_t wanted) {
+    const int64_t step = axis.tile.elements(), size = analysis_.expected_size(axis.axis);
+    axis.block = ceil_div(std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, size)), step) * step;
+  };
+  for (GridAxis& each : plan.grid) {
+    if (each.axis == vector_axis) block(each, rows);
+    if (each.axis != turned_axis_) continue;
+    block(each, left);
+    left = std::max<int64_t>(1, left / each.block);
+  }
+  // Several small ones in one cell.
+  for (size_t i = plan.grid.size(); i-- > 0;) {
+    GridAxis& each = plan.grid[i];
+    if (each.axis == vector_axis || each.axis == turned_axis_) continue;
+    block(each, left);
+    left = std::max<int64_t>(1, left / each.block);
+  }
+}
+
 void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
   double nanoseconds = 0, bytes = 0;
   for (const Region& region : regions_) {
@@ -316,6 +345,8 @@ void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
   int64_t so_far = 1;
   std::stable_partition(plan.grid.begin(), plan.grid.end(),
                         [&](const GridAxis& each) { return rows.contains(each.axis); });
+  const bool far = bytes >= 2 * static_cast<double>(capabilities_.streaming_bytes);
+  if (turned_axis_ != kNoAxis && far) return choose_turned_blocks(vector_axis, cells, plan);
   for (GridAxis& each : plan.grid) {
     const int64_t size = analysis_.expected_size(each.axis), step = each.tile.elements();
     if (!rows.empty() && !rows.contains(each.axis) && so_far >= std::min(least, kEnoughCells)) {

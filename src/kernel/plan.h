@@ -66,7 +66,8 @@ struct ProductPlan {
   std::vector<GridAxis> grid;  // outermost first
   ProductSide rows, columns;
   std::vector<size_t> summed;  // the reduced axes; the first one is taken in blocks
-  int64_t depth;               // elements of such a block
+  int64_t depth;               // elements of such a block; 0: all of them
+  Tile step;                   // terms of a sum that are added one after the other
   std::vector<StagedOperand> staged;
   bool through_memory;  // sums stay in memory of the cell until the stores
   bool flat_sums;       // the reduced axes can run as one
@@ -81,18 +82,22 @@ class Planner {
           const std::vector<std::string>& disabled);
 
   int64_t streaming_bytes() const { return capabilities_.streaming_bytes; }
+  int64_t fast_memory_bytes() const { return capabilities_.fast_memory_bytes; }
 
   CellPlan plan_cell();
   // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.
   CellPlan plan_tiles() const;
   // Where the body is a product, and it pays to treat it as one.
   std::optional<ProductPlan> plan_product();
+  // Sums of long columns, for which rows are read from end to end: a product without rows.
+  std::optional<ProductPlan> plan_sweep();
   // Loops for reductions over the same axes, given which axes have lanes around them, and how many
   // accumulators there are before the reduced axes bring copies of their own.
   std::vector<AxisLoop> plan_reduction(const std::vector<NodeRef>& reductions,
                                        const AxisSet& lanes_around, int accumulators);
 
  private:
+  const Region* heaviest_sum() const;
   struct Operands;
   Operands operands_of(const Region& region, size_t rows, size_t columns);
   std::vector<size_t> side_axes(const std::vector<NodeRef>& here,
@@ -131,6 +136,7 @@ class Planner {
   int copies_of_stream(const Region& region, size_t axis) const;
   std::vector<size_t> by_stride(const std::vector<size_t>& axes, NodeRef access, size_t last);
   void choose_blocks(size_t vector_axis, CellPlan& plan);
+  void choose_turned_blocks(size_t vector_axis, int64_t cells, CellPlan& plan);
 
   Analysis& analysis_;
   Capabilities capabilities_;
@@ -138,6 +144,7 @@ class Planner {
   std::vector<std::vector<NodeRef>> groups_;
   std::vector<Region> regions_;
   int lanes_ = 1;
+  size_t turned_axis_ = kNoAxis;  // along which loads are transposed
 };
 
 }  // namespace anneal

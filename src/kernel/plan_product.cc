@@ -340,6 +340,7 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
         break;
       }
   }
+  if (plan.staged.empty()) plan.depth = 0;
   const bool one_block =
       plan.staged.empty() || (is_static(analysis_.size(plan.summed[0])) && plan.depth >= deep);
   size_t work = 0;
@@ -390,25 +391,29 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
   }
 }
 
-std::optional<ProductPlan> Planner::plan_product() {
-  const bool simple = groups_.size() == 1 && analysis_.body().tiles.empty() && enabled("tile");
-  if (!simple) return std::nullopt;
+// The reduction that most of the work goes into, if all else is one group of stores that follows
+// it.
+const Region* Planner::heaviest_sum() const {
+  if (groups_.size() != 1 || !analysis_.body().tiles.empty()) return nullptr;
   const AxisSet common = common_axes();
-  if (!(analysis_.listed_set(groups_[0][0]) == common)) return std::nullopt;
-  // The heaviest reduction, if it is most of the work.
-  const Region* region = nullptr;
+  if (!(analysis_.listed_set(groups_[0][0]) == common)) return nullptr;
+  const Region* heaviest = nullptr;
   double total = 0, most = 0;
   for (const Region& each : regions_) {
     const double work = iterations(analysis_, each.domain) * static_cast<double>(each.nodes.size());
     total += work;
     if (!each.is_reduction || work <= most) continue;
-    region = &each;
+    heaviest = &each;
     most = work;
   }
-  if (!region || most < total / 2) return std::nullopt;
-  const bool outer = common.contains(region->domain.without(region->own));
-  if (!outer || iterations(analysis_, region->domain) < kFewestSteps) return std::nullopt;
+  if (!heaviest || most < total / 2) return nullptr;
+  return common.contains(heaviest->domain.without(heaviest->own)) ? heaviest : nullptr;
+}
 
+std::optional<ProductPlan> Planner::plan_product() {
+  const Region* region = enabled("tile") ? heaviest_sum() : nullptr;
+  if (!region || iterations(analysis_, region->domain) < kFewestSteps) return std::nullopt;
+  const AxisSet common = common_axes();
   size_t rows = kNoAxis, columns = kNoAxis;
   double least = -1;
   for (size_t across : (common & region->domain).list())

@@ -53,7 +53,7 @@ class ProductEmitter {
       for (NodeRef sum : plan_.sums) sums_[sum] = layout_of_sum(sum);
     const size_t deep = plan_.summed[0];
     NodeRef size = analysis_.size(deep);
-    if (plan_.staged.empty() || (is_static(size) && static_value(size) <= plan_.depth)) {
+    if (plan_.depth == 0 || (is_static(size) && static_value(size) <= plan_.depth)) {
       ranges_[deep] = emitter_.whole(deep);
       sum_block(true);
     } else {
@@ -61,7 +61,7 @@ class ProductEmitter {
       for_all_tiles([&] { start_sums(); });
       ValueId begin = code_.open_loop(code_.index(0), emitter_.value(size, 0),
                                       code_.index(plan_.depth), analysis_.may_be_empty(deep));
-      ranges_[deep] = emitter_.block(deep, begin, plan_.depth, 1);
+      ranges_[deep] = emitter_.block(deep, begin, plan_.depth, plan_.step.elements());
       sum_block(false);
       code_.close_loop({});
     }
@@ -89,6 +89,7 @@ class ProductEmitter {
   // Axes that run as one are neighbours in order; whole tiles have room behind them.
   void add_side(LayoutMaker& maker, const ProductSide& side) const {
     const std::vector<size_t> axes = blocked_axes(side);
+    if (axes.empty()) return;
     const int64_t before = maker.stride;
     for (size_t i = axes.size(); i-- > 0;) maker.add(axes[i], elements_of(axes[i]));
     int64_t elements = round_up(maker.stride / before, side.tile.elements());
@@ -186,6 +187,8 @@ class ProductEmitter {
     auto tile_of = [&](size_t axis) -> Tile {
       if (axis == operand.turned) return {1, lanes_};  // a block is transposed on the way
       if (axis != operand.inner) return {};
+      // A transpose is long by itself, and shuffles take the compiler long.
+      if (operand.turned < analysis_.axis_count()) return {lanes_, 1};
       // In the tiles of the product, so that what is read of it was written; or a few vectors.
       if (axes.size() == 1 && axis == axes[0] && side.tile.lanes > 1) return side.tile;
       const int64_t size = analysis_.expected_size(axis);
@@ -255,12 +258,14 @@ class ProductEmitter {
                           : emitter_.load_staged(placed(sums_[one.reduction]), one.at));
     std::vector<Emitter::Loop> loops;
     if (plan_.flat_sums)
-      add_flat_loops(loops, plan_.summed, {}, Emitter::Tail::Smaller);
+      add_flat_loops(loops, plan_.summed, plan_.step, Emitter::Tail::Smaller);
     else
-      for (size_t axis : plan_.summed) loops.push_back({axis, range_of(axis), {}});
+      for (size_t axis : plan_.summed)
+        loops.push_back({axis, range_of(axis), axis == plan_.summed.back() ? plan_.step : Tile()});
     emitter_.over(loops, state, [&](Emitter::State& totals) {
-      for (size_t i = 0; i < each.size(); ++i)
-        totals[i] = emitter_.advance(each[i], each[i].at, totals[i]);
+      for (Coordinate step : emitter_.coordinates(summed_))
+        for (size_t i = 0; i < each.size(); ++i)
+          totals[i] = emitter_.advance(each[i], each[i].at | step, totals[i]);
     });
     for (size_t i = 0; i < each.size(); ++i) {
       if (plan_.through_memory)
@@ -283,7 +288,8 @@ class ProductEmitter {
         along = axis.axis;
     std::vector<size_t> last{along};
     for (const ProductSide* side : {&plan_.rows, &plan_.columns})
-      if (plan_.flat_stores && side->axes.back() == along) last = blocked_axes(*side);
+      if (plan_.flat_stores && !side->axes.empty() && side->axes.back() == along)
+        last = blocked_axes(*side);
     std::vector<Emitter::Loop> loops;
     for (const GridAxis& axis : plan_.grid)
       if (axis.block > 1 && std::find(last.begin(), last.end(), axis.axis) == last.end())

@@ -28,10 +28,11 @@ constexpr unsigned kBuffersArgument = 0, kSizesArgument = 1, kBeginArgument = 2,
 
 // Of the processor as a whole: a name may stand for features that nobody listed.
 Arithmetic::Abilities abilities_of(const llvm::TargetMachine& machine) {
-  if (machine.getTargetTriple().isAArch64()) return {true, false};
+  if (machine.getTargetTriple().isAArch64()) return {true, false, false};
   if (!machine.getTargetTriple().isX86()) return {};
   const llvm::MCSubtargetInfo& processor = *machine.getMCSubtargetInfo();
-  return {processor.checkFeatures("+f16c"), processor.checkFeatures("+avx512dq")};
+  return {processor.checkFeatures("+f16c"), processor.checkFeatures("+avx512dq"),
+          processor.checkFeatures("+avx512f")};
 }
 
 // A value and what is known of it.
@@ -172,6 +173,7 @@ class Emitter {
       case Code::Zip: result.value = zip(instruction); return;
       case Code::Load: result.value = load(instruction); return;
       case Code::Store: store(instruction); return;
+      case Code::Prefetch: prefetch(instruction); return;
       case Code::Loop:
         open_loop(value(instruction, 0), value(instruction, 1), value(instruction, 2),
                   operand(instruction, 0).never_negative);
@@ -368,6 +370,16 @@ class Emitter {
                           llvm::MDNode::get(builder_.getContext(), {one}));
       }
     }
+  }
+
+  // Into the second cache: the first one is full of what is worked on.
+  void prefetch(const Instruction& instruction) {
+    constexpr unsigned kRead = 0, kSecondCache = 2, kData = 1;
+    Value* place = builder_.CreateGEP(memory_type(instruction.dtype, 1),
+                                      pointers_[instruction.bits], value(instruction, 0));
+    builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()},
+                             {place, builder_.getInt32(kRead), builder_.getInt32(kSecondCache),
+                              builder_.getInt32(kData)});
   }
 
   // Eight bytes that are always 0.
