@@ -266,6 +266,30 @@ TEST_CASE_FIXTURE(Fixture, "convolution with pads, strides and channels") {
   }
 }
 
+TEST_CASE_FIXTURE(Fixture, "two operands in turns, and every second element") {
+  for (int64_t size : {1, 3, 8, 16, 21, 70}) {
+    maker = {};
+    NodeRef row = axis("row", 5), i = axis("i", size), which = axis("which", 2);
+    NodeRef even = buffer(5 * size), odd = buffer(5 * size), out = buffer(5 * size * 2);
+    NodeRef place = BodyMaker::at({row, i}, std::vector<int64_t>{5, size});
+    NodeRef first = make(Op::Lt, {which, index_const(1)});
+    NodeRef second = make(Op::Le, {index_const(1), which});
+    maker.store(
+        out, BodyMaker::at({row, i, which}, std::vector<int64_t>{5, size, 2}),
+        make(Op::Add, {BodyMaker::load(even, place, first), BodyMaker::load(odd, place, second)}),
+        {row, i, which});
+    check();
+
+    maker = {};
+    NodeRef r = axis("r", 5), j = axis("j", size);
+    NodeRef all = buffer(5 * size * 2), half = buffer(5 * size);
+    NodeRef from = index_add(index_mul(r, index_const(2 * size)), index_mul(j, index_const(2)));
+    maker.store(half, BodyMaker::at({r, j}, std::vector<int64_t>{5, size}),
+                BodyMaker::load(all, index_add(from, index_const(1))), {r, j});
+    check();
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "symbolic sizes, empty ones too") {
   for (int64_t size : {0, 1, 5, 16, 35}) {
     maker = {};

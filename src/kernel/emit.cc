@@ -532,6 +532,48 @@ void Emitter::store(NodeRef store, Coordinate at) {
   code_.store(access, stored);
 }
 
+// A store of every second element whose two copies fill the gaps of each other: their lanes in
+// turns are neighbours. It happens with the first copy, the second answers that it was.
+bool Emitter::store_zipped(NodeRef store, Coordinate at) {
+  const AxisForm& form = analysis_.form(store->source(1));
+  if (store->op != Op::Store || tiles_.contains(store->source(0)) || form.overflow) return false;
+  if (!is_always(store->source(2)) || lanes_of(form.in_rest) > 1) return false;
+  const Binding *lanes = nullptr, *copies = nullptr;
+  for (const AxisForm::Term& term : form.terms) {
+    const Binding& binding = bindings_[term.axis];
+    const int64_t slope = is_constant(term.slope) ? term.slope.constant : 0;
+    if (binding.tile.lanes > 1 && slope == 2)
+      lanes = &binding;
+    else if (binding.remaining != kNoValue)
+      return false;
+    else if (binding.slot >= 0 && binding.tile.copies == 2 && slope == 1)
+      copies = &binding;
+  }
+  if (!lanes || !copies) return false;
+  if (copy_of(*copies, at) > 0) return true;
+  const Coordinate other = at | Coordinate{1} << copies->slot * kSlotBits;
+  const int width = lanes->tile.lanes;
+  ValueId low = code_.splat(value(store->source(3), at), width);
+  ValueId high = code_.splat(value(store->source(3), other), width);
+  ValueId first = place(store->source(1), at, 1).value;
+  for (const bool upper : {false, true}) {
+    const int64_t before = upper ? width : 0;
+    CodeBuilder::Access access;
+    access.buffer = analysis_.buffer_number(store->source(0));
+    access.lanes = width;
+    access.place = code_.add(first, code_.index(before));
+    if (lanes->remaining != kNoValue) {
+      const int64_t begin = 2 * int64_t{copy_of(*lanes, at)} * width + before;
+      ValueId left = code_.mul(lanes->remaining, code_.index(2));
+      if (code_.is_constant(left) && code_.constant_value(left) <= begin) break;
+      ValueId number = code_.ramp(code_.index(begin), code_.index(1), width);
+      access.condition = code_.compute(Op::Lt, DType::Bool, {number, left});
+    }
+    code_.store(access, code_.zip(low, high, upper));
+  }
+  return true;
+}
+
 void Emitter::stores(std::span<const NodeRef> stores, std::span<const AxisLoop> loops) {
   Serving serving(*this, {stores.begin(), stores.end()});
   if (!loops.empty()) {
@@ -542,6 +584,7 @@ void Emitter::stores(std::span<const NodeRef> stores, std::span<const AxisLoop> 
   AxisSet axes;
   for (NodeRef each : stores) axes = axes | analysis_.listed_set(each);
   for (Coordinate at : coordinates(axes)) {
+    if (stores.size() == 1 && store_zipped(stores[0], at)) continue;
     for (NodeRef each : stores) value(each->source(3), at);
     for (NodeRef each : stores) store(each, at);
   }

@@ -159,6 +159,7 @@ class Emitter {
   ValueId sum_of(std::vector<ValueId> terms, int64_t offset);
   // A load whose lanes are apart while its copies are neighbours: loads of neighbours, transposed.
   bool load_turned(NodeRef node, Coordinate at);
+  bool store_zipped(NodeRef store, Coordinate at);
 
   void reduce(NodeRef node);
   std::vector<NodeRef> reductions_like(NodeRef node, CodeBuilder::Scope* scope);

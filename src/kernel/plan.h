@@ -47,7 +47,8 @@ struct StagedOperand {
   bool of_rows;
   size_t inner;                    // the axis whose elements are neighbours there
   size_t turned = AxisSet::kMost;  // the axis whose elements are neighbours in memory, if another
-  bool flat = false;               // its reduced axes are neighbours in memory as they are staged
+  // So many of the reduced axes, the last ones, are neighbours in memory as they are staged.
+  size_t flat = 0;
 };
 
 // The axes of the rows of a product, or of its columns, the outermost first. Where there are
@@ -107,8 +108,9 @@ class Planner {
   double extent(std::span<const size_t> axes) const;
   static bool is_plain(NodeRef operand);
   bool lies_as_summed(NodeRef operand, std::span<const size_t> summed);
+  size_t flat_axes(NodeRef operand, std::span<const size_t> summed);
   double pack_cost(NodeRef operand, size_t last, bool of_rows, std::span<const size_t> summed);
-  size_t unit_axis(NodeRef operand, const AxisSet& axes);
+  size_t axis_of_stride(NodeRef operand, const AxisSet& axes, Stride stride, size_t preferred);
 
   static constexpr size_t kNoAxis = AxisSet::kMost;
 
@@ -120,7 +122,9 @@ class Planner {
   int lanes() const { return lanes_; }
   // Elements that one step over a vector of the axis advances, on average.
   double speed(size_t axis) const;
+  double speed_over(double elements) const;
   double cost(const Region& region, size_t vector_axis);
+  size_t zipped_axis(NodeRef store, size_t axis);
   size_t best_own_axis(const Region& region);
   size_t choose_vector_axis(const AxisSet& common);
 

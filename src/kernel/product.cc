@@ -193,10 +193,12 @@ class ProductEmitter {
     };
     std::vector<Emitter::Loop> loops;
     auto add = [&](size_t axis) { loops.push_back({axis, range_of(axis), tile_of(axis)}); };
-    if (operand.flat) {
+    if (operand.flat > 0) {
+      const std::span<const size_t> summed(plan_.summed);
       for (size_t axis : axes) add(axis);
+      for (size_t axis : summed.first(summed.size() - operand.flat)) add(axis);
       const Tile tile = operand.of_rows ? Tile{lanes_, 2} : Tile{1, lanes_};
-      add_flat_loops(loops, plan_.summed, tile, Emitter::Tail::Smaller);
+      add_flat_loops(loops, summed.last(operand.flat), tile, Emitter::Tail::Smaller);
     } else if (summed_.contains(operand.inner)) {
       for (size_t axis : axes) add(axis);
       for (size_t axis : plan_.summed)
