@@ -213,7 +213,7 @@ size_t Emitter::MemoHash::operator()(const MemoKey& key) const {
 Emitter::MemoKey Emitter::memo_key(NodeRef node, Coordinate at) {
   Coordinate kept = 0;
   uint64_t stamp = 0;
-  for (size_t axis : (analysis_.free(node) & bound_).list()) {
+  for (size_t axis : (with_last(analysis_.free(node)) & bound_).list()) {
     const Binding& binding = bindings_[axis];
     stamp += binding.stamp;
     if (binding.slot >= 0) kept |= at & slot_mask(binding.slot);
@@ -232,7 +232,7 @@ void Emitter::remember(NodeRef node, Coordinate at, ValueId value) {
 
 std::vector<Coordinate> Emitter::coordinates(const AxisSet& axes) const {
   std::vector<Coordinate> all{0};
-  for (size_t axis : (axes & bound_).list()) {
+  for (size_t axis : (with_last(axes) & bound_).list()) {
     const Binding& binding = bindings_[axis];
     if (binding.slot < 0) continue;
     std::vector<Coordinate> more;
@@ -250,13 +250,15 @@ int Emitter::copy_of(const Binding& binding, Coordinate at) const {
 
 int Emitter::lanes_of(const AxisSet& axes) const {
   int lanes = 1;
-  for (size_t axis : (axes & bound_).list()) lanes = std::max(lanes, bindings_[axis].tile.lanes);
+  for (size_t axis : (with_last(axes) & bound_).list())
+    lanes = std::max(lanes, bindings_[axis].tile.lanes);
   return lanes;
 }
 
 CodeBuilder::Scope* Emitter::scope_of(const AxisSet& axes) const {
   CodeBuilder::Scope* scope = code_.memory_floor();
-  for (size_t axis : (axes & bound_).list()) scope = code_.deeper(scope, bindings_[axis].scope);
+  for (size_t axis : (with_last(axes) & bound_).list())
+    scope = code_.deeper(scope, bindings_[axis].scope);
   return scope;
 }
 
@@ -309,7 +311,27 @@ ValueId Emitter::make(NodeRef node, Coordinate at) {
   return code_.compute(node->op, node->dtype, operands);
 }
 
+AxisSet Emitter::with_last(AxisSet axes) const {
+  for (size_t axis : leading_)
+    if (axes.contains(axis)) axes.add(last_);
+  return axes;
+}
+
+// Of axes that run as one: the digits of what the last one counts, the outermost without end.
 ValueId Emitter::axis_value(size_t axis, Coordinate at) {
+  const bool leading = std::ranges::count(leading_, axis) > 0;
+  if (!leading && (leading_.empty() || axis != last_)) return count_of(axis, at);
+  ValueId rest = count_of(last_, at);
+  for (size_t i = leading_.size(); i-- > 0;) {
+    const size_t inside = i + 1 < leading_.size() ? leading_[i + 1] : last_;
+    ValueId size = code_.index(static_value(analysis_.size(inside)));
+    if (axis == inside) return code_.compute(Op::Mod, DType::Index, {rest, size});
+    rest = code_.compute(Op::FloorDiv, DType::Index, {rest, size});
+  }
+  return rest;
+}
+
+ValueId Emitter::count_of(size_t axis, Coordinate at) {
   const Binding& binding = bindings_[axis];
   if (!binding.bound) throw InternalError("a scalar is used outside the loop of its axis");
   ValueId first = code_.add(binding.base, code_.index(copy_of(binding, at) * binding.tile.lanes));

@@ -49,6 +49,8 @@ struct StagedOperand {
   size_t turned = AxisSet::kMost;  // the axis whose elements are neighbours in memory, if another
   // So many of the reduced axes, the last ones, are neighbours in memory as they are staged.
   size_t flat = 0;
+  // So many axes of its side, the last ones, are packed as one: they lie so, but for conditions.
+  size_t together = 1;
 };
 
 // The axes of the rows of a product, or of its columns, the outermost first. Where there are
@@ -102,6 +104,7 @@ class Planner {
   void choose_product_blocks(ProductPlan& plan, const Region& region);
   void choose_staged(ProductPlan& plan, const Region& region, const Operands& operands);
   void choose_flat(ProductPlan& plan, const Operands& operands);
+  void choose_together(ProductPlan& plan);
   std::vector<size_t> summed_order(const Region& region, const Operands& operands);
   int64_t block_side(ProductPlan& plan, const ProductSide& side, int64_t most) const;
   double product_cost(const Region& region, size_t rows, size_t columns);

@@ -24,6 +24,7 @@ constexpr double kCellNanoseconds = 40e3;
 constexpr double kCellsToShare = 16, kFewestCells = 4;
 constexpr double kWorthPacking = 0.04;  // part of all steps that more cells may cost
 constexpr int64_t kSmallestBlock = 64;
+constexpr double kVectorsTogether = 4;
 constexpr int64_t kShortSum = 8;   // steps of a loop that are too few for it
 constexpr int64_t kDeepest = 384;  // steps of a sum that one block of it takes
 
@@ -325,6 +326,25 @@ void Planner::choose_flat(ProductPlan& plan, const Operands& operands) {
       can_flatten(plan.stores, plan.columns.axes) && can_flatten(plan.stores, plan.rows.axes);
 }
 
+// Short axes are packed as one where the elements of a few vectors lie so.
+void Planner::choose_together(ProductPlan& plan) {
+  for (StagedOperand& staged : plan.staged) {
+    const std::vector<size_t>& axes = (staged.of_rows ? plan.rows : plan.columns).axes;
+    if (staged.flat > 0 || staged.inner != axes.back() || staged.node->op != Op::Load) continue;
+    if (stride_of(analysis_, staged.node, axes.back()) != Stride::Unit) continue;
+    NodeRef position = staged.node->source(1);
+    for (size_t count = 2; count <= axes.size(); ++count) {
+      const std::span<const size_t> last = std::span(axes).last(count);
+      if (extent(last.subspan(1)) >= lanes_ || extent(last) > kVectorsTogether * lanes_) break;
+      const bool whole = std::ranges::all_of(last, [&](size_t axis) {
+        return analysis_.is_static_size(axis) &&
+               plan.grid_axis(axis).block >= static_value(analysis_.size(axis));
+      });
+      if (whole && can_flatten(std::span(&position, 1), last)) staged.together = count;
+    }
+  }
+}
+
 // Blocks of at most so many elements of a side: whole inner axes, a block of one, single elements
 // of those outside it. Answers how many elements a block has.
 int64_t Planner::block_side(ProductPlan& plan, const ProductSide& side, int64_t most) const {
@@ -466,6 +486,7 @@ std::optional<ProductPlan> Planner::plan_product() {
   choose_flat(plan, operands);
   choose_product_tile(plan);
   choose_product_blocks(plan, *region);
+  choose_together(plan);
   for (GridAxis& axis : plan.grid) {
     if (plan.rows.axes.size() == 1 && axis.axis == plan.rows.axes[0]) axis.tile = plan.rows.tile;
     if (plan.columns.axes.size() == 1 && axis.axis == plan.columns.axes[0])
