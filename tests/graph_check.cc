@@ -51,6 +51,8 @@ Value drawn(NodeRef buffer, const std::vector<int64_t>& shape) {
 // and products run in f32 for f32 and narrower; functions have their own approximations.
 constexpr double kArithmeticRoundings = 2;
 constexpr double kFunctionRoundings = 8;
+// What is expected is rounded, too: two values next to each other may part by a whole last place.
+constexpr double kCastRoundings = 2;
 
 double unit(DType dtype) { return std::ldexp(1, -1 - format_of(dtype).mantissa_bits); }
 double smallest_step(DType dtype) {
@@ -199,7 +201,7 @@ class ErrorBounds {
     if (node->op == Op::Cast && is_float(node->dtype))
       return plus(is_float(node->source(0)->dtype) ? of_source(node, 0)
                                                    : anything_where(of_source(node, 0)),
-                  rounding(node, 1));
+                  rounding(node, kCastRoundings));
     if (node->op == Op::Cast || node->op == Op::Bitcast || !is_float(node->dtype)) {
       NodeRef doubt = nullptr;
       for (size_t i = 0; i < node->tensors().size(); ++i)
@@ -209,8 +211,11 @@ class ErrorBounds {
     return float_op(node);
   }
 
-  // Errors of many roundings grow like the root of their number, and at worst like the number.
-  static double roundings_of_sum(double count) { return 4 + 4 * std::sqrt(count); }
+  // Errors of many roundings grow like their number where the terms are equal, for then every one
+  // has the same sign; of f64 the expected sum has them, too.
+  static double roundings_of_sum(double count, DType dtype) {
+    return 4 + (dtype == DType::F64 ? 2 : 1) * count;
+  }
 
   double reduced_count(NodeRef node) {
     double count = 1;
@@ -230,7 +235,8 @@ class ErrorBounds {
       return error ? greater(make_axes(Op::ReduceMax, error, node->axes()), number(node, 0))
                    : nullptr;
     NodeRef sizes = size_of(node->source(0));
-    const double noise = roundings_of_sum(reduced_count(node)) * unit(wide(node->dtype));
+    const double noise =
+        roundings_of_sum(reduced_count(node), node->dtype) * unit(wide(node->dtype));
     if (node->op == Op::ReduceSum)
       return plus(plus(error ? make_axes(Op::ReduceSum, error, node->axes()) : nullptr,
                        times(make_axes(Op::ReduceSum, sizes, node->axes()), noise)),

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -63,11 +64,36 @@ std::string problem_of_bodies(const Schedule& schedule) {
   return "";
 }
 
+// Sizes are the program's own: an axis that no loop binds would look like one.
+std::string unknown_variable(const Schedule& schedule, std::span<const NodeRef> roots) {
+  std::set<std::string_view> known;
+  for (NodeRef node : topological_order(roots))
+    if (node->op == Op::Variable) known.insert(node->arg.symbol->text());
+  for (const Kernel& kernel : schedule.kernels)
+    for (const KernelPhase& phase : kernel.phases)
+      for (const KernelPart& part : phase)
+        for (NodeRef variable : part.body.variables)
+          if (!known.contains(variable->arg.symbol->text()))
+            return fmt::format("no loop binds {}\n{}", variable->arg.symbol->text(),
+                               to_text(part.body));
+  return "";
+}
+
 std::vector<int64_t> sizes_of(const KernelPart& part,
                               const std::function<int64_t(NodeRef)>& variable) {
   std::vector<int64_t> sizes;
   for (NodeRef node : part.body.variables) sizes.push_back(variable(node));
   return sizes;
+}
+
+// What is for values too large for fast memory is for small ones, too, where there is little.
+Capabilities memory_of(const Toggle& toggle) {
+  Capabilities capabilities;
+  if (toggle.eagerness > 1) {
+    capabilities.nearest_memory_bytes = 1 << 9;
+    capabilities.fast_memory_bytes = capabilities.tile_memory_bytes = 1 << 10;
+  }
+  return capabilities;
 }
 
 // Every part of a schedule as a program.
@@ -78,7 +104,8 @@ class LoweredSchedule {
     for (const Kernel& kernel : schedule.kernels)
       for (const KernelPhase& phase : kernel.phases)
         for (const KernelPart& part : phase) {
-          LoweredBody body = lower(part.body, {.capabilities = {}, .disabled = toggle.names});
+          LoweredBody body =
+              lower(part.body, {.capabilities = memory_of(toggle), .disabled = toggle.names});
           body.program.name = fmt::format("kernel{}", bodies_.size());
           bodies_.emplace(&part, std::move(body));
         }
@@ -242,7 +269,7 @@ const std::vector<Toggle>& schedule_toggles() {
 
 const std::vector<Toggle>& lower_toggles() {
   static const std::vector<Toggle> toggles =
-      toggles_of({"merge-axes", "vectorise", "unroll", "tile", "stage"});
+      toggles_of({"merge-axes", "vectorise", "unroll", "tile", "stage", "one-pass"});
   return toggles;
 }
 
@@ -273,6 +300,7 @@ std::string GraphRuns::check_bodies(const Toggle& toggle) const {
     ScheduleOptions options = options_of(toggle);
     const Schedule schedule = schedule_program(simplified_, options);
     if (std::string problem = problem_of_bodies(schedule); !problem.empty()) return problem;
+    if (std::string problem = unknown_variable(schedule, roots_); !problem.empty()) return problem;
     return check(schedule, [](const KernelPart& part, std::span<Value* const> values,
                               const auto& variable) { run_body(part.body, values, variable); });
   });

@@ -13,7 +13,8 @@ namespace anneal {
 
 struct Toggle {
   std::vector<std::string> names = {};  // of passes and transformations to leave out
-  double eagerness = 1;                 // of the scheduler: what is for large sizes is for small
+  // What is for large sizes is for small ones, too: the scheduler's, or as if memory was scarce.
+  double eagerness = 1;
 
   std::string text() const;
 };

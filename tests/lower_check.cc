@@ -45,6 +45,7 @@ Capabilities narrow_device() {
   capabilities.vector_registers = 16;
   capabilities.nearest_memory_bytes = 1 << 10;
   capabilities.fast_memory_bytes = 1 << 12;
+  capabilities.tile_memory_bytes = 1 << 10;
   return capabilities;
 }
 
@@ -69,7 +70,7 @@ void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, u
   std::vector<Value> expected = before;
   run_body(body, pointers(expected), variable);
 
-  std::vector<LowerOptions> ways(9);
+  std::vector<LowerOptions> ways(11);
   ways[1].disabled = {"merge-axes", "split-axes"};
   ways[2].disabled = {"vectorise"};
   ways[3].disabled = {"unroll"};
@@ -79,6 +80,10 @@ void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, u
   ways[7].capabilities = narrow_device();
   ways[8].capabilities = narrow_device();
   ways[8].disabled = {"vectorise"};
+  ways[9].capabilities = narrow_device();
+  ways[9].disabled = {"one-pass"};
+  ways[10].capabilities = narrow_device();
+  ways[10].disabled = {"stage"};
   for (size_t way = 0; way < ways.size(); ++way) {
     const LoweredBody lowered = lower(body, ways[way]);
     const std::string problem = verify(lowered.program);

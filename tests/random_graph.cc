@@ -419,6 +419,47 @@ class Generator {
     return make_tail(Op::Reshape, moderate(sum), dims);
   }
 
+  // [rows, k] and [columns, k]: sums over k.
+  static NodeRef all_pairs(NodeRef a, NodeRef b) {
+    NodeRef rows = a->dim(0), columns = b->dim(0), inner = a->dim(1), one = index_const(1);
+    const Dims all{rows, columns, inner}, left{rows, one, inner}, right{one, columns, inner};
+    NodeRef product = make(Op::Mul, {make_tail(Op::Expand, make_tail(Op::Reshape, a, left), all),
+                                     make_tail(Op::Expand, make_tail(Op::Reshape, b, right), all)});
+    NodeRef sum = make_axes(Op::ReduceSum, product, std::vector<int64_t>{2});
+    return make_tail(Op::Reshape, sum, Dims{rows, columns});
+  }
+
+  // Weights from a row of products, which sum to one, for sums of other rows.
+  NodeRef attention() {
+    const DType dtype = chance(70) ? DType::F32 : any_float();
+    NodeRef rows = one_of(sizes_), tokens = one_of(sizes_), inner = index_const(1 + below(3));
+    if (most_elements(Dims{rows, tokens}) > options_.max_elements) return nullptr;
+    NodeRef s = bounded(
+        all_pairs(operand(Dims{rows, inner}, dtype), operand(Dims{tokens, inner}, dtype)), 1);
+    const Dims dims(s->shape->dims().begin(), s->shape->dims().end());
+    if (chance(30)) s = make(Op::Where, {condition(dims), s, number(s, -1)});
+    if (chance(20)) s = bounded(make(Op::Add, {s, operand(dims, dtype)}), 1);
+    const std::vector<int64_t> last{1};
+    auto back = [&](NodeRef node) { return make_tail(Op::Expand, node, dims); };
+    NodeRef top = bounded(make_axes(Op::ReduceMax, s, last), 1);
+    NodeRef e = make(Op::Exp, {make(Op::Add, {s, make(Op::Neg, {back(top)})})});
+    NodeRef total = positive(make_axes(Op::ReduceSum, e, last)), weights = e;
+    const bool divided_first = chance(60);
+    if (divided_first) weights = make(Op::Div, {e, back(total)});
+    if (!divided_first && chance(50)) {
+      NodeRef shift = make(Op::Add, {make(Op::Log, {total}), top});
+      weights = make(Op::Exp, {bounded(make(Op::Add, {s, make(Op::Neg, {back(shift)})}), 4)});
+    }
+    if (chance(20)) weights = make(Op::Where, {condition(dims), weights, number(weights, 0)});
+    if (chance(15)) push(weights);
+    if (!is_usable(weights)) return nullptr;
+    NodeRef values = operand(Dims{index_const(1 + below(4)), tokens}, dtype);
+    NodeRef result = bounded(all_pairs(weights, values), 4);
+    if (divided_first || weights != e) return result;
+    const Dims wide(result->shape->dims().begin(), result->shape->dims().end());
+    return make(Op::Div, {result, make_tail(Op::Expand, total, wide)});
+  }
+
   // ---- movement
 
   NodeRef permute(NodeRef a) {
@@ -632,7 +673,7 @@ class Generator {
       {&Generator::normalise, 6},  {&Generator::matrix_product, 5}, {&Generator::move, 12},
       {&Generator::move_often, 5}, {&Generator::windows, 3},        {&Generator::gather, 4},
       {&Generator::scatter, 3},    {&Generator::random_bits, 2},    {&Generator::new_leaf, 3},
-      {&Generator::marked, 2},
+      {&Generator::marked, 2},     {&Generator::attention, 4},
   };
 
   bool step() {

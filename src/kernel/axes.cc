@@ -159,7 +159,7 @@ void find_splits(const KernelBody& body, NodeRef division, std::vector<Split>& s
   if (divisor <= 1 || numerator.overflow) return;
   for (const LinearForm::Term& term : numerator.terms)
     for (const Axis& axis : body.axes) {
-      if (axis.variable != term.base) continue;
+      if (axis.variable != term.base || std::ranges::count(body.block_axes, term.base)) continue;
       const int64_t inner = divisor / std::gcd(divisor, term.factor);
       const bool divides =
           inner > 1 && prove_equal(index_mod(axis.size, index_const(inner)), index_const(0));

@@ -158,7 +158,7 @@ void Emitter::over(size_t axis, const Range& range, Tile tile, State& state,
     const int64_t full = range.extent / step * step, rest = range.extent - full;
     auto from_to = [&](int64_t from, int64_t to) {
       return Range{code_.add(range.begin, code_.index(from)),
-                   code_.add(range.begin, code_.index(to)), to - from, 1, false};
+                   code_.add(range.begin, code_.index(to)), to - from, 1, range.may_be_empty};
     };
     part(axis, from_to(0, full), tile, kAll, state, body);
     part(axis, from_to(full, range.extent), tile_for(rest), rest % tile.lanes == 0 ? kAll : rest,

@@ -10,8 +10,10 @@
 #include "kernel/emit.h"
 #include "kernel/keep_rows.h"
 #include "kernel/math_rules.h"
+#include "kernel/one_pass.h"
 #include "kernel/product.h"
 #include "kernel/row_division.h"
+#include "kernel/stage_factors.h"
 #include "kernel/stage_rows.h"
 #include "symbolic/simplify.h"
 
@@ -114,9 +116,24 @@ void emit_cell(Emitter& emitter, const Analysis& analysis, const CellPlan& plan,
   for (size_t i = 0; i < ranges.size(); ++i)
     loops.push_back({plan.grid[i].axis, ranges[i], plan.grid[i].tile});
   emitter.over(loops, [&] {
-    for (const StorePlan& group : plan.stores) {
+    auto emit = [&](const StorePlan& group) {
       if (!analysis.body().tiles.empty()) emitter.serve(group.stores);
       emitter.stores(group.stores, group.loops);
+    };
+    for (auto group = plan.stores.begin(); group != plan.stores.end();) {
+      const size_t block = group->block_axis;
+      if (block == AxisSet::kMost) {
+        emit(*group++);
+        continue;
+      }
+      const auto end = std::find_if(group, plan.stores.end(), [&](const StorePlan& other) {
+        return other.block_axis != block;
+      });
+      // What is in a tile differs from round to round, so nothing that reads memory may leave.
+      Emitter::Range range = emitter.whole(block);
+      range.may_be_empty = true;
+      emitter.over(block, range, Tile(), [&] { std::for_each(group, end, emit); });
+      group = end;
     }
   });
 }
@@ -128,7 +145,10 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
     return std::find(options.disabled.begin(), options.disabled.end(), name) ==
            options.disabled.end();
   };
-  KernelBody prepared = simplify_positions(with_math(drop_trivial_axes(body)));
+  KernelBody prepared = drop_trivial_axes(body);
+  if (enabled("stage")) prepared = stage_factors(prepared);
+  if (enabled("one-pass")) prepared = one_pass(prepared, options.capabilities);
+  prepared = simplify_positions(with_math(prepared));
   if (enabled("split-axes")) prepared = split_axes(prepared);
   if (enabled("merge-axes")) prepared = merge_axes(prepared);
   prepared = share_axes(prepared);

@@ -13,8 +13,8 @@ struct LoweredBody {
   NodeRef cells = nullptr;  // how many cells the grid has: an index expression
 };
 
-// Transformations to leave out, by name, for tests: "merge-axes", "vectorise", "unroll", "tile",
-// "stage", "reciprocals".
+// Transformations to leave out, by name, for tests: "split-axes", "merge-axes", "vectorise",
+// "unroll", "tile", "stage", "one-pass", "reciprocals".
 struct LowerOptions {
   Capabilities capabilities;
   std::vector<std::string> disabled;

@@ -27,6 +27,7 @@ struct AxisLoop {
 struct StorePlan {
   std::vector<NodeRef> stores;
   std::vector<AxisLoop> loops;
+  size_t block_axis = AxisSet::kMost;  // around them and their neighbours that have it, too
 };
 
 // An axis whose blocks are spread over the cells of the grid.

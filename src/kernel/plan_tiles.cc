@@ -26,7 +26,10 @@ CellPlan Planner::plan_tiles() const {
   for (NodeRef store : body.stores) {
     StorePlan group{{store}, {}};
     for (NodeRef variable : Analysis::listed(store).subspan(body.tile_axes.size()))
-      group.loops.push_back({analysis_.number(variable), {}});
+      if (std::ranges::count(body.block_axes, variable))
+        group.block_axis = analysis_.number(variable);
+      else
+        group.loops.push_back({analysis_.number(variable), {}});
     if (!group.loops.empty() && unrolled) {
       AxisLoop& inner = group.loops.back();
       bool sums = false;

@@ -105,7 +105,11 @@ class Grouper {
           renaming = std::move(*first);
           found = true;
         }
-        if (renamed(store->source(1), renaming) != node->source(1)) return {};
+        // Positions of no elements speak of no axes, so those are asked for by name.
+        const bool known = std::ranges::all_of(store_axes(store), [&](NodeRef axis) {
+          return std::ranges::count(renaming, axis, &Renaming::value_type::first) > 0;
+        });
+        if (!known || renamed(store->source(1), renaming) != node->source(1)) return {};
       }
     }
     if (!found) return {};

@@ -74,6 +74,8 @@ std::string to_text(const KernelBody& body) {
     text += " of";
     for (NodeRef axis : body.tile_axes) text += fmt::format(" {}", axis->arg.symbol->text());
     text += "\n";
+    for (NodeRef axis : body.block_axes)
+      text += fmt::format("# one {} after the other\n", axis->arg.symbol->text());
   }
   return text + print(body.stores);
 }

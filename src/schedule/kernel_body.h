@@ -41,6 +41,9 @@ struct KernelBody {
   // and positions in them do not speak of these axes. Stores then happen in the order of the list,
   // and what one writes to a tile, or at the same position elsewhere, a later one may load.
   std::vector<NodeRef> tile_axes = {}, tiles = {};
+  // Neighbouring stores whose first axis after those of the tiles is one of these run through it
+  // together: all of them for its first value, then for the next.
+  std::vector<NodeRef> block_axes = {};
 
   const Axis& axis_of(NodeRef variable) const;
 };

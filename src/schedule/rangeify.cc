@@ -154,7 +154,10 @@ class Rangeifier {
 
   void place_outputs() {
     for (NodeRef node : order_) {
-      if (node->op == Op::Contiguous) force(node);
+      if (node->op == Op::Contiguous) {
+        force(node);
+        buffer(buffer_of(node)).wanted = true;
+      }
       if (node->op == Op::Scatter || node->op == Op::ScatterAdd) force(node);
     }
     for (size_t i = 0; i < program_.size(); ++i) {

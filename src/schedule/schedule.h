@@ -20,6 +20,7 @@ struct ScheduleBuffer {
   NodeRef external = nullptr;  // the program's Buffer node whose memory this is
   int output = -1;             // which root's value this is to hold; -1: only needed meanwhile
   bool tile = false;           // lives in fast memory, inside one kernel
+  bool wanted = false;         // the program asks for it to be stored: contiguous
   // None of these: a temporary, whose place the memory plan chooses.
   bool is_temporary() const { return !external && output < 0 && !tile; }
 };

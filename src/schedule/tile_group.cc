@@ -88,7 +88,7 @@ class TileGrouper {
     const Fragment& f = fragment(number);
     if (f.phases.empty() || !is_simple(f)) return;
     const int written = f.writes[0];
-    if (!buffer(written).is_temporary() || is_assigned(written)) return;
+    if (!buffer(written).is_temporary() || buffer(written).wanted || is_assigned(written)) return;
     const double elements = size_estimate(buffer(written).elements);
     if (elements * eagerness_ < kLarge) return;
     double inputs = 0, steps = 1;

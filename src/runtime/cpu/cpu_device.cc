@@ -183,7 +183,10 @@ Capabilities cpu_capabilities() {
     if (cache.kind == "instruction" || cache.bytes <= 0) continue;
     if (cache.level == 1)
       capabilities.nearest_memory_bytes = std::clamp<int64_t>(cache.bytes, 16 << 10, 256 << 10);
-    if (cache.level == 3) capabilities.streaming_bytes = cache.bytes;
+    if (cache.level == 3) {
+      capabilities.streaming_bytes = cache.bytes;
+      capabilities.tile_memory_bytes = std::clamp<int64_t>(cache.bytes / 4, 1 << 20, 16 << 20);
+    }
     if (cache.level == 2)  // half of it, for what else passes through
       capabilities.fast_memory_bytes = std::clamp<int64_t>(cache.bytes / 2, 128 << 10, 4 << 20);
   }
