@@ -297,12 +297,13 @@ TEST_CASE_FIXTURE(Fixture, "convolution with pads, strides and channels") {
     int64_t channels, outputs, size, stride;
   };
   for (auto [channels, outputs, size, stride] :
-       {Shape{2, 3, 8, 1}, Shape{3, 17, 9, 1}, Shape{2, 5, 16, 2}, Shape{20, 12, 7, 1}}) {
+       {Shape{2, 3, 8, 1}, Shape{3, 17, 9, 1}, Shape{2, 5, 16, 2}, Shape{20, 12, 7, 1},
+        Shape{17, 5, 4, 1}, Shape{9, 7, 7, 2}}) {
     maker = {};
     const int64_t out_size = (size + 2 - 3) / stride + 1;
     NodeRef o = axis("o", outputs), y = axis("y", out_size), x = axis("x", out_size);
     NodeRef c = axis("c", channels), v = axis("v", 3), u = axis("u", 3);
-    const int64_t images = size == 7 ? 3 : 1;
+    const int64_t images = size <= 7 ? 3 : 1;
     NodeRef b = axis("b", images);
     NodeRef image = buffer(images * channels * size * size),
             weight = buffer(outputs * channels * 9);
@@ -321,6 +322,30 @@ TEST_CASE_FIXTURE(Fixture, "convolution with pads, strides and channels") {
     maker.store(
         out, BodyMaker::at({b, o, y, x}, std::vector<int64_t>{images, outputs, out_size, out_size}),
         sum(mul(pixel, w), {c, v, u}), {b, o, y, x});
+    check();
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "two operands in turns, and every second element") {
+  for (int64_t size : {1, 3, 8, 16, 21, 70}) {
+    maker = {};
+    NodeRef row = axis("row", 5), i = axis("i", size), which = axis("which", 2);
+    NodeRef even = buffer(5 * size), odd = buffer(5 * size), out = buffer(5 * size * 2);
+    NodeRef place = BodyMaker::at({row, i}, std::vector<int64_t>{5, size});
+    NodeRef first = make(Op::Lt, {which, index_const(1)});
+    NodeRef second = make(Op::Le, {index_const(1), which});
+    maker.store(
+        out, BodyMaker::at({row, i, which}, std::vector<int64_t>{5, size, 2}),
+        make(Op::Add, {BodyMaker::load(even, place, first), BodyMaker::load(odd, place, second)}),
+        {row, i, which});
+    check();
+
+    maker = {};
+    NodeRef r = axis("r", 5), j = axis("j", size);
+    NodeRef all = buffer(5 * size * 2), half = buffer(5 * size);
+    NodeRef from = index_add(index_mul(r, index_const(2 * size)), index_mul(j, index_const(2)));
+    maker.store(half, BodyMaker::at({r, j}, std::vector<int64_t>{5, size}),
+                BodyMaker::load(all, index_add(from, index_const(1))), {r, j});
     check();
   }
 }

@@ -242,7 +242,7 @@ size_t Emitter::MemoHash::operator()(const MemoKey& key) const {
 Emitter::MemoKey Emitter::memo_key(NodeRef node, Coordinate at) {
   Coordinate kept = 0;
   uint64_t stamp = 0;
-  for (size_t axis : (analysis_.free(node) & bound_).list()) {
+  for (size_t axis : (with_last(analysis_.free(node)) & bound_).list()) {
     const Binding& binding = bindings_[axis];
     stamp += binding.stamp;
     if (binding.slot >= 0) kept |= at & slot_mask(binding.slot);
@@ -261,7 +261,7 @@ void Emitter::remember(NodeRef node, Coordinate at, ValueId value) {
 
 std::vector<Coordinate> Emitter::coordinates(const AxisSet& axes) const {
   std::vector<Coordinate> all{0};
-  for (size_t axis : (axes & bound_).list()) {
+  for (size_t axis : (with_last(axes) & bound_).list()) {
     const Binding& binding = bindings_[axis];
     if (binding.slot < 0) continue;
     std::vector<Coordinate> more;
@@ -279,13 +279,15 @@ int Emitter::copy_of(const Binding& binding, Coordinate at) const {
 
 int Emitter::lanes_of(const AxisSet& axes) const {
   int lanes = 1;
-  for (size_t axis : (axes & bound_).list()) lanes = std::max(lanes, bindings_[axis].tile.lanes);
+  for (size_t axis : (with_last(axes) & bound_).list())
+    lanes = std::max(lanes, bindings_[axis].tile.lanes);
   return lanes;
 }
 
 CodeBuilder::Scope* Emitter::scope_of(const AxisSet& axes) const {
   CodeBuilder::Scope* scope = code_.memory_floor();
-  for (size_t axis : (axes & bound_).list()) scope = code_.deeper(scope, bindings_[axis].scope);
+  for (size_t axis : (with_last(axes) & bound_).list())
+    scope = code_.deeper(scope, bindings_[axis].scope);
   return scope;
 }
 
@@ -338,7 +340,27 @@ ValueId Emitter::make(NodeRef node, Coordinate at) {
   return code_.compute(node->op, node->dtype, operands);
 }
 
+AxisSet Emitter::with_last(AxisSet axes) const {
+  for (size_t axis : leading_)
+    if (axes.contains(axis)) axes.add(last_);
+  return axes;
+}
+
+// Of axes that run as one: the digits of what the last one counts, the outermost without end.
 ValueId Emitter::axis_value(size_t axis, Coordinate at) {
+  const bool leading = std::ranges::count(leading_, axis) > 0;
+  if (!leading && (leading_.empty() || axis != last_)) return count_of(axis, at);
+  ValueId rest = count_of(last_, at);
+  for (size_t i = leading_.size(); i-- > 0;) {
+    const size_t inside = i + 1 < leading_.size() ? leading_[i + 1] : last_;
+    ValueId size = code_.index(static_value(analysis_.size(inside)));
+    if (axis == inside) return code_.compute(Op::Mod, DType::Index, {rest, size});
+    rest = code_.compute(Op::FloorDiv, DType::Index, {rest, size});
+  }
+  return rest;
+}
+
+ValueId Emitter::count_of(size_t axis, Coordinate at) {
   const Binding& binding = bindings_[axis];
   if (!binding.bound) throw InternalError("a scalar is used outside the loop of its axis");
   ValueId first = code_.add(binding.base, code_.index(copy_of(binding, at) * binding.tile.lanes));
@@ -561,6 +583,48 @@ void Emitter::store(NodeRef store, Coordinate at) {
   code_.store(access, stored);
 }
 
+// A store of every second element whose two copies fill the gaps of each other: their lanes in
+// turns are neighbours. It happens with the first copy, the second answers that it was.
+bool Emitter::store_zipped(NodeRef store, Coordinate at) {
+  const AxisForm& form = analysis_.form(store->source(1));
+  if (store->op != Op::Store || tiles_.contains(store->source(0)) || form.overflow) return false;
+  if (!is_always(store->source(2)) || lanes_of(form.in_rest) > 1) return false;
+  const Binding *lanes = nullptr, *copies = nullptr;
+  for (const AxisForm::Term& term : form.terms) {
+    const Binding& binding = bindings_[term.axis];
+    const int64_t slope = is_constant(term.slope) ? term.slope.constant : 0;
+    if (binding.tile.lanes > 1 && slope == 2)
+      lanes = &binding;
+    else if (binding.remaining != kNoValue)
+      return false;
+    else if (binding.slot >= 0 && binding.tile.copies == 2 && slope == 1)
+      copies = &binding;
+  }
+  if (!lanes || !copies) return false;
+  if (copy_of(*copies, at) > 0) return true;
+  const Coordinate other = at | Coordinate{1} << copies->slot * kSlotBits;
+  const int width = lanes->tile.lanes;
+  ValueId low = code_.splat(value(store->source(3), at), width);
+  ValueId high = code_.splat(value(store->source(3), other), width);
+  ValueId first = place(store->source(1), at, 1).value;
+  for (const bool upper : {false, true}) {
+    const int64_t before = upper ? width : 0;
+    CodeBuilder::Access access;
+    access.buffer = analysis_.buffer_number(store->source(0));
+    access.lanes = width;
+    access.place = code_.add(first, code_.index(before));
+    if (lanes->remaining != kNoValue) {
+      const int64_t begin = 2 * int64_t{copy_of(*lanes, at)} * width + before;
+      ValueId left = code_.mul(lanes->remaining, code_.index(2));
+      if (code_.is_constant(left) && code_.constant_value(left) <= begin) break;
+      ValueId number = code_.ramp(code_.index(begin), code_.index(1), width);
+      access.condition = code_.compute(Op::Lt, DType::Bool, {number, left});
+    }
+    code_.store(access, code_.zip(low, high, upper));
+  }
+  return true;
+}
+
 void Emitter::stores(std::span<const NodeRef> stores, std::span<const AxisLoop> loops) {
   Serving serving(*this, {stores.begin(), stores.end()});
   const bool keeps_row = stores.size() == 1 && loops.size() == 1 && loops[0].tile.lanes > 1 &&
@@ -575,6 +639,7 @@ void Emitter::stores(std::span<const NodeRef> stores, std::span<const AxisLoop> 
   for (NodeRef each : stores) axes = axes | analysis_.listed_set(each);
   const std::vector<NextRow> next = next_rows(stores);
   for (Coordinate at : coordinates(axes)) {
+    if (stores.size() == 1 && store_zipped(stores[0], at)) continue;
     for (NodeRef each : stores) value(each->source(3), at);
     for (NodeRef each : stores) store(each, at);
     fetch(next, at);

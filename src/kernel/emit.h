@@ -36,6 +36,23 @@ class Emitter {
   // A block of an axis that begins at `begin`. `tile_elements` is the tile it will be run in.
   Range block(size_t axis, ValueId begin, int64_t elements, int64_t tile_elements);
 
+  // While it lives, axes that are whole run as one with `last`, the innermost of them, which counts
+  // their elements; they themselves are bound to where they begin. What is loaded must lie as if
+  // they were one; what else is made of their values, as conditions are, sees the true ones.
+  class RunAsOne {
+   public:
+    RunAsOne(Emitter& emitter, std::span<const size_t> outer, size_t last) : emitter_(emitter) {
+      emitter.leading_ = {outer.begin(), outer.end()};
+      emitter.last_ = last;
+    }
+    ~RunAsOne() { emitter_.leading_.clear(); }
+    RunAsOne(const RunAsOne&) = delete;
+    RunAsOne& operator=(const RunAsOne&) = delete;
+
+   private:
+    Emitter& emitter_;
+  };
+
   // What follows the full tiles where it is not known how much is left: smaller tiles, masked if
   // they have lanes, or one full tile with a mask.
   enum class Tail : uint8_t { Smaller, Masked };
@@ -145,6 +162,9 @@ class Emitter {
 
   ValueId make(NodeRef node, Coordinate at);  // its sources are remembered
   ValueId axis_value(size_t axis, Coordinate at);
+  ValueId count_of(size_t axis, Coordinate at);
+  // With the axis that counts for some of them, where they run as one.
+  AxisSet with_last(AxisSet axes) const;
   // Whether the elements of the tile exist; none: all do.
   ValueId mask(const AxisSet& axes, Coordinate at);
   ValueId load(NodeRef node, Coordinate at);
@@ -162,6 +182,7 @@ class Emitter {
   ValueId sum_of(std::vector<ValueId> terms, int64_t offset);
   // A load whose lanes are apart while its copies are neighbours: loads of neighbours, transposed.
   bool load_turned(NodeRef node, Coordinate at);
+  bool store_zipped(NodeRef store, Coordinate at);
 
   void reduce(NodeRef node);
   ValueId step(NodeRef reduction, ValueId total, ValueId term);
@@ -187,6 +208,8 @@ class Emitter {
   Planner& planner_;
   CodeBuilder& code_;
   std::vector<Binding> bindings_;
+  std::vector<size_t> leading_;  // axes that run as one with last_, the outermost first
+  size_t last_ = 0;
   AxisSet bound_;
   uint64_t stamps_ = 0;
   unsigned used_slots_ = 0;

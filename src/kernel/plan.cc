@@ -121,9 +121,22 @@ AxisSet Planner::ordered_axes(const Region& region) const {
 // ---- vectors
 
 double Planner::speed(size_t axis) const {
-  if (axis == kNoAxis) return 1;
-  const int64_t size = analysis_.expected_size(axis);
-  return static_cast<double>(size) / static_cast<double>(ceil_div(size, lanes_));
+  return axis == kNoAxis ? 1 : speed_over(static_cast<double>(analysis_.expected_size(axis)));
+}
+
+double Planner::speed_over(double elements) const {
+  return elements / std::ceil(elements / lanes_);
+}
+
+// The axis of two elements that fill the gaps where a store along the other one leaves every second
+// place free.
+size_t Planner::zipped_axis(NodeRef store, size_t axis) {
+  if (store->op == Op::Store && stride_of(analysis_, store, axis) == Stride::Two)
+    for (size_t other : (analysis_.listed_set(store) & common_axes()).list())
+      if (stride_of(analysis_, store, other) == Stride::Unit && analysis_.is_static_size(other) &&
+          analysis_.expected_size(other) == 2)
+        return other;
+  return kNoAxis;
 }
 
 // Instructions of a region when vectors run along an axis; kNoAxis: without vectors.
@@ -131,11 +144,15 @@ double Planner::cost(const Region& region, size_t vector_axis) {
   if (vector_axis != kNoAxis && !region.domain.contains(vector_axis)) vector_axis = kNoAxis;
   double each = 1;
   for (NodeRef node : region.nodes) {
-    const bool scattered = vector_axis != kNoAxis && is_access(node) &&
-                           stride_of(analysis_, node, vector_axis) == Stride::Other;
+    const bool vector = vector_axis != kNoAxis && is_access(node);
+    const Stride stride = vector ? stride_of(analysis_, node, vector_axis) : Stride::None;
     // Loads can be turned in blocks, see turn_blocks(); stores cannot.
-    const double lane = node->op == Op::Load ? kScatteredLane : 2 * kScatteredLane;
-    each += scattered ? lane * lanes_ : 1;
+    if (node->op == Op::Load)
+      each += stride == Stride::Other ? kScatteredLane * lanes_ : stride == Stride::Two ? 3 : 1;
+    else if (stride == Stride::Other || stride == Stride::Two)
+      each += zipped_axis(node, vector_axis) == kNoAxis ? 2 * kScatteredLane * lanes_ : 2;
+    else
+      each += 1;
   }
   return iterations(analysis_, region.domain) / speed(vector_axis) * each;
 }
@@ -232,6 +249,8 @@ void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
     if (vector && heaviest == nullptr) {
       on_grid(vector_axis)->tile.copies = copies_of_stream(regions_.back(), vector_axis);
       turn_blocks(vector_axis, plan);
+      const size_t zipped = zipped_axis(groups_.back()[0], vector_axis);
+      if (zipped != kNoAxis && enabled("unroll")) on_grid(zipped)->tile.copies = 2;
     }
     if (!heaviest) return;
   }

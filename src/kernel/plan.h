@@ -48,7 +48,10 @@ struct StagedOperand {
   bool of_rows;
   size_t inner;                    // the axis whose elements are neighbours there
   size_t turned = AxisSet::kMost;  // the axis whose elements are neighbours in memory, if another
-  bool flat = false;               // its reduced axes are neighbours in memory as they are staged
+  // So many of the reduced axes, the last ones, are neighbours in memory as they are staged.
+  size_t flat = 0;
+  // So many axes of its side, the last ones, are packed as one: they lie so, but for conditions.
+  size_t together = 1;
 };
 
 // The axes of the rows of a product, or of its columns, the outermost first. Where there are
@@ -107,14 +110,16 @@ class Planner {
   void choose_product_blocks(ProductPlan& plan, const Region& region);
   void choose_staged(ProductPlan& plan, const Region& region, const Operands& operands);
   void choose_flat(ProductPlan& plan, const Operands& operands);
+  void choose_together(ProductPlan& plan);
   std::vector<size_t> summed_order(const Region& region, const Operands& operands);
   int64_t block_side(ProductPlan& plan, const ProductSide& side, int64_t most) const;
   double product_cost(const Region& region, size_t rows, size_t columns);
   double extent(std::span<const size_t> axes) const;
   static bool is_plain(NodeRef operand);
   bool lies_as_summed(NodeRef operand, std::span<const size_t> summed);
+  size_t flat_axes(NodeRef operand, std::span<const size_t> summed);
   double pack_cost(NodeRef operand, size_t last, bool of_rows, std::span<const size_t> summed);
-  size_t unit_axis(NodeRef operand, const AxisSet& axes);
+  size_t axis_of_stride(NodeRef operand, const AxisSet& axes, Stride stride, size_t preferred);
 
   static constexpr size_t kNoAxis = AxisSet::kMost;
 
@@ -126,7 +131,9 @@ class Planner {
   int lanes() const { return lanes_; }
   // Elements that one step over a vector of the axis advances, on average.
   double speed(size_t axis) const;
+  double speed_over(double elements) const;
   double cost(const Region& region, size_t vector_axis);
+  size_t zipped_axis(NodeRef store, size_t axis);
   size_t best_own_axis(const Region& region);
   size_t choose_vector_axis(const AxisSet& common);
 

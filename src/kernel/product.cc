@@ -1,6 +1,7 @@
 #include "kernel/product.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "ir/index.h"
 
@@ -180,6 +181,12 @@ class ProductEmitter {
 
   // ---- packing
 
+  // A few vectors, as many as so many elements need.
+  Tile vectors_of(int64_t elements) const {
+    return {lanes_,
+            static_cast<int>(std::clamp<int64_t>(round_up(elements, lanes_) / lanes_, 1, 4))};
+  }
+
   void pack(const StagedOperand& operand) {
     const Emitter::Layout place = placed(layouts_[operand.node]);
     const ProductSide& side = operand.of_rows ? plan_.rows : plan_.columns;
@@ -191,15 +198,18 @@ class ProductEmitter {
       if (operand.turned < analysis_.axis_count()) return {lanes_, 1};
       // In the tiles of the product, so that what is read of it was written; or a few vectors.
       if (axes.size() == 1 && axis == axes[0] && side.tile.lanes > 1) return side.tile;
-      const int64_t size = analysis_.expected_size(axis);
-      return {lanes_, static_cast<int>(std::clamp<int64_t>((size + lanes_ - 1) / lanes_, 1, 4))};
+      return vectors_of(analysis_.expected_size(axis));
     };
+    std::span<const size_t> together;  // run as one
+    if (operand.together > 1) together = std::span(axes).last(operand.together);
     std::vector<Emitter::Loop> loops;
     auto add = [&](size_t axis) { loops.push_back({axis, range_of(axis), tile_of(axis)}); };
-    if (operand.flat) {
+    if (operand.flat > 0) {
+      const std::span<const size_t> summed(plan_.summed);
       for (size_t axis : axes) add(axis);
+      for (size_t axis : summed.first(summed.size() - operand.flat)) add(axis);
       const Tile tile = operand.of_rows ? Tile{lanes_, 2} : Tile{1, lanes_};
-      add_flat_loops(loops, plan_.summed, tile, Emitter::Tail::Smaller);
+      add_flat_loops(loops, summed.last(operand.flat), tile, Emitter::Tail::Smaller);
     } else if (summed_.contains(operand.inner)) {
       for (size_t axis : axes) add(axis);
       for (size_t axis : plan_.summed)
@@ -212,11 +222,18 @@ class ProductEmitter {
         const size_t axis = plan_.summed[i % plan_.summed.size()];
         if (axis != operand.turned) add(axis);
       }
-      for (size_t axis : axes) add(axis);
+      const size_t apart = axes.size() - together.size();
+      for (size_t axis : std::span(axes).first(apart)) add(axis);
+      int64_t elements = 1;
+      for (size_t axis : together) elements *= elements_of(axis);
+      add_flat_loops(loops, together, vectors_of(elements), Emitter::Tail::Smaller);
       if (operand.turned < analysis_.axis_count()) add(operand.turned);
     }
     AxisSet all;
     for (const Emitter::Loop& loop : loops) all.add(loop.axis);
+    std::optional<Emitter::RunAsOne> as_one;
+    if (!together.empty())
+      as_one.emplace(emitter_, together.first(together.size() - 1), together.back());
     emitter_.over(loops, [&] {
       for (Coordinate at : emitter_.coordinates(all))
         emitter_.store_staged(emitter_.value(operand.node, at), place, at);
