@@ -100,7 +100,7 @@ class Module {
                     DType dtype = DType::F32, Location where = Location::current());
 
   // x itself, which open Captures remember under the path of this module and the name.
-  const Tensor& capture(const Tensor& x, std::string_view name = {}) const;
+  Tensor capture(const Tensor& x, std::string_view name = {}) const;
 
  private:
   enum class Kind { Parameter, Buffer };

@@ -144,7 +144,7 @@ void Module::set_frozen(const Filter& filter, bool on) {  // NOLINT(misc-no-recu
 
 // ---- Captures
 
-const Tensor& Module::capture(const Tensor& x, std::string_view name) const {
+Tensor Module::capture(const Tensor& x, std::string_view name) const {
   if (t_captures) t_captures->add(name.empty() ? path_ : path_of(name), x);
   return x;
 }
