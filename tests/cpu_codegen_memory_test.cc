@@ -189,6 +189,43 @@ TEST_CASE("cpu codegen: lanes are gathered from and scattered to any place") {
   }
 }
 
+TEST_CASE("cpu codegen: every second element, and nothing beyond the last of them") {
+  const GuardedPage page;
+  for (DType dtype : storable_dtypes()) {
+    for (uint16_t lanes : kLaneCounts) {
+      for (const bool masked : {false, true}) {
+        CAPTURE(name(dtype));
+        CAPTURE(lanes);
+        CAPTURE(masked);
+        ProgramBuilder b;
+        const uint64_t from = b.buffer(dtype), flags = b.buffer(DType::Bool),
+                       to = b.buffer(dtype, true);
+        const ValueId places = b.ramp(b.index(0), b.index(2), lanes);
+        const ValueId condition = masked ? b.load(flags, b.index(0), lanes) : kNoValue;
+        b.store(to, b.index(0), b.load(from, places, lanes, condition));
+        const KernelFunction function = compile(b.program);
+
+        // Of the mask's lanes some are off, the last one too: the memory ends before it.
+        Memory source(dtype, size_t{2} * lanes), mask(DType::Bool, lanes), expected(dtype, lanes),
+            target(dtype, lanes);
+        for (size_t i = 0; i < source.size(); ++i) source.set(i, counted(dtype, i));
+        for (size_t i = 0; i < lanes; ++i) {
+          const bool kept = !masked || (i % 3 != 1 && i + 1 < lanes);
+          mask.set(i, Scalar::of_int(DType::Bool, kept));
+          expected.set(i, kept ? source.at(2 * i) : Scalar::of_int(dtype, 0));
+        }
+        const size_t elements = masked ? size_t{2} * lanes - 2 : size_t{2} * lanes - 1;
+        const size_t bytes = elements * byte_size(dtype);
+        std::byte* memory = page.end() - bytes;
+        std::copy_n(source.bytes.begin(), bytes, memory);
+        void* const buffers[] = {memory, mask.bytes.data(), target.bytes.data()};
+        function(buffers, nullptr, 0, 1, nullptr);
+        CHECK(target.bytes == expected.bytes);
+      }
+    }
+  }
+}
+
 TEST_CASE("cpu codegen: of equal places of a scatter the last lane wins") {
   ProgramBuilder b;
   const uint64_t from = b.buffer(DType::F32), to = b.buffer(DType::F32, true);

@@ -103,6 +103,7 @@ std::vector<Op> ops_of(DType dtype) {
   for (int i = 0; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     if (!is_elementwise(op) || op == Op::Cast || op == Op::Bitcast) continue;
+    if (op == Op::Scale && dtype != DType::F32) continue;
     if (op == Op::Threefry ? dtype == DType::U32 : accepts(info(op), dtype)) ops.push_back(op);
   }
   return ops;

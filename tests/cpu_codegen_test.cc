@@ -356,7 +356,7 @@ TEST_CASE("cpu codegen: the tile of a matmul stays in registers") {
       }
       CHECK(products == static_cast<size_t>(2 * rows));  // of 16 lanes each, none twice
       CHECK(text.find("Spill") == std::string::npos);
-      CHECK(text.find("rsp") == std::string::npos);
+      CHECK(text.find("(%rsp)") == std::string::npos);
 
       const size_t depth = 24, height = static_cast<size_t>(rows);
       Memory left(DType::F32, depth * height), right(DType::F32, depth * 32),

@@ -269,7 +269,7 @@ const std::vector<Toggle>& schedule_toggles() {
 
 const std::vector<Toggle>& lower_toggles() {
   static const std::vector<Toggle> toggles =
-      toggles_of({"merge-axes", "vectorise", "unroll", "tile", "stage", "one-pass"});
+      toggles_of({"merge-axes", "vectorise", "unroll", "tile", "stage", "reach", "one-pass"});
   return toggles;
 }
 

@@ -46,6 +46,8 @@ Capabilities narrow_device() {
   capabilities.nearest_memory_bytes = 1 << 10;
   capabilities.fast_memory_bytes = 1 << 12;
   capabilities.tile_memory_bytes = 1 << 10;
+  capabilities.scale_instruction = true;
+  capabilities.streaming_bytes = 1 << 12;
   return capabilities;
 }
 
@@ -70,7 +72,7 @@ void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, u
   std::vector<Value> expected = before;
   run_body(body, pointers(expected), variable);
 
-  std::vector<LowerOptions> ways(11);
+  std::vector<LowerOptions> ways(12);
   ways[1].disabled = {"merge-axes", "split-axes"};
   ways[2].disabled = {"vectorise"};
   ways[3].disabled = {"unroll"};
@@ -84,6 +86,7 @@ void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, u
   ways[9].disabled = {"one-pass"};
   ways[10].capabilities = narrow_device();
   ways[10].disabled = {"stage"};
+  ways[11].disabled = {"reach"};
   for (size_t way = 0; way < ways.size(); ++way) {
     const LoweredBody lowered = lower(body, ways[way]);
     const std::string problem = verify(lowered.program);

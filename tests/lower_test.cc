@@ -1,4 +1,6 @@
 // Lowered bodies do what the bodies say, with and without each transformation.
+#include "kernel/lower.h"
+
 #include <doctest/doctest.h>
 
 #include "body_maker.h"
@@ -50,6 +52,22 @@ TEST_CASE_FIXTURE(Fixture, "two stores of one loop, in place") {
   maker.store(a, i, y, {i});
   maker.store(b, i, x, {i});
   check();
+}
+
+TEST_CASE_FIXTURE(Fixture, "transposes of matrices too large for a cache") {
+  struct Sizes {
+    int64_t count, rows, columns;
+  };
+  for (auto [count, rows, columns] :
+       {Sizes{3, 40, 50}, Sizes{2, 64, 32}, Sizes{1, 9, 130}, Sizes{150, 4, 5}}) {
+    maker = {};
+    NodeRef b = axis("b", count), i = axis("i", rows), j = axis("j", columns);
+    NodeRef a = buffer(count * rows * columns), out = buffer(count * rows * columns);
+    NodeRef from = BodyMaker::at({b, j, i}, std::vector<int64_t>{count, columns, rows});
+    NodeRef to = BodyMaker::at({b, i, j}, std::vector<int64_t>{count, rows, columns});
+    maker.store(out, to, BodyMaker::load(a, from), {b, i, j});
+    check();
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "transposes and reshapes with divisions") {
@@ -114,6 +132,22 @@ TEST_CASE_FIXTURE(Fixture, "reductions that have an axis in common") {
   check();
 }
 
+TEST_CASE_FIXTURE(Fixture, "sums of long columns, of which one needs a mean of each row") {
+  for (int64_t rows : {9, 16, 21}) {
+    maker = {};
+    NodeRef j = axis("j", 600), r = axis("r", rows), k = axis("k", 600);
+    NodeRef a = buffer(rows * 600), plain = buffer(600), centred = buffer(600);
+    auto x = [&](NodeRef column) {
+      return BodyMaker::load(a, BodyMaker::at({r, column}, std::vector<int64_t>{rows, 600}));
+    };
+    NodeRef mean = mul(sum(x(k), {k}), number(1.0 / 600));
+    maker.store(plain, j, sum(x(j), {r}), {j});
+    check();
+    maker.store(centred, j, sum(minus(x(j), mean), {r}), {j});
+    check();
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "softmax: reductions of reductions") {
   for (int64_t n : {1, 10, 33, 64}) {
     maker = {};
@@ -132,6 +166,31 @@ TEST_CASE_FIXTURE(Fixture, "softmax: reductions of reductions") {
     maker.store(out, BodyMaker::at({i, j}, std::vector<int64_t>{4, n}), result, {i, j});
     maker.store(totals, i, total, {i});
     check();
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a row that is kept is summed while it is stored, the next one fetched") {
+  for (int64_t n : {300, 320}) {
+    maker = {};
+    NodeRef i = axis("i", 5), j = axis("j", n), k = axis("k", n), l = axis("l", n);
+    NodeRef a = buffer(5 * n), out = buffer(5 * n);
+    auto x = [&](NodeRef column) {
+      return BodyMaker::load(a, BodyMaker::at({i, column}, std::vector<int64_t>{5, n}));
+    };
+    NodeRef largest = sum(x(k), {k}, Op::MaxOver);
+    auto weight = [&](NodeRef column) { return make(Op::Exp, {minus(x(column), largest)}); };
+    NodeRef result = make(Op::Div, {weight(j), sum(weight(l), {l})});
+    maker.store(out, BodyMaker::at({i, j}, std::vector<int64_t>{5, n}), result, {i, j});
+    check();
+    LowerOptions options;
+    options.capabilities.fast_memory_bytes = 1 << 12;
+    const Program program = lower(maker.body, options).program;
+    auto count = [&](Code code) {
+      return std::ranges::count(program.code, code, &Instruction::code);
+    };
+    CHECK(count(Code::Prefetch) >= 1);
+    CHECK(count(Code::Loop) == 4);  // rows; the largest, exponentials and their sum, quotients
   }
 }
 
@@ -238,12 +297,13 @@ TEST_CASE_FIXTURE(Fixture, "convolution with pads, strides and channels") {
     int64_t channels, outputs, size, stride;
   };
   for (auto [channels, outputs, size, stride] :
-       {Shape{2, 3, 8, 1}, Shape{3, 17, 9, 1}, Shape{2, 5, 16, 2}, Shape{20, 12, 7, 1}}) {
+       {Shape{2, 3, 8, 1}, Shape{3, 17, 9, 1}, Shape{2, 5, 16, 2}, Shape{20, 12, 7, 1},
+        Shape{17, 5, 4, 1}, Shape{9, 7, 7, 2}}) {
     maker = {};
     const int64_t out_size = (size + 2 - 3) / stride + 1;
     NodeRef o = axis("o", outputs), y = axis("y", out_size), x = axis("x", out_size);
     NodeRef c = axis("c", channels), v = axis("v", 3), u = axis("u", 3);
-    const int64_t images = size == 7 ? 3 : 1;
+    const int64_t images = size <= 7 ? 3 : 1;
     NodeRef b = axis("b", images);
     NodeRef image = buffer(images * channels * size * size),
             weight = buffer(outputs * channels * 9);
@@ -262,6 +322,30 @@ TEST_CASE_FIXTURE(Fixture, "convolution with pads, strides and channels") {
     maker.store(
         out, BodyMaker::at({b, o, y, x}, std::vector<int64_t>{images, outputs, out_size, out_size}),
         sum(mul(pixel, w), {c, v, u}), {b, o, y, x});
+    check();
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "two operands in turns, and every second element") {
+  for (int64_t size : {1, 3, 8, 16, 21, 70}) {
+    maker = {};
+    NodeRef row = axis("row", 5), i = axis("i", size), which = axis("which", 2);
+    NodeRef even = buffer(5 * size), odd = buffer(5 * size), out = buffer(5 * size * 2);
+    NodeRef place = BodyMaker::at({row, i}, std::vector<int64_t>{5, size});
+    NodeRef first = make(Op::Lt, {which, index_const(1)});
+    NodeRef second = make(Op::Le, {index_const(1), which});
+    maker.store(
+        out, BodyMaker::at({row, i, which}, std::vector<int64_t>{5, size, 2}),
+        make(Op::Add, {BodyMaker::load(even, place, first), BodyMaker::load(odd, place, second)}),
+        {row, i, which});
+    check();
+
+    maker = {};
+    NodeRef r = axis("r", 5), j = axis("j", size);
+    NodeRef all = buffer(5 * size * 2), half = buffer(5 * size);
+    NodeRef from = index_add(index_mul(r, index_const(2 * size)), index_mul(j, index_const(2)));
+    maker.store(half, BodyMaker::at({r, j}, std::vector<int64_t>{5, size}),
+                BodyMaker::load(all, index_add(from, index_const(1))), {r, j});
     check();
   }
 }

@@ -437,6 +437,10 @@ TEST_CASE("semantics: corners of the library functions") {
       {Op::Floor, -0.5, 0, -1},       {Op::Ceil, -0.5, 0, -0.0},      {Op::Trunc, -0.5, 0, -0.0},
       {Op::Add, kInf, -kInf, kNan},   {Op::Mul, 0, kInf, kNan},       {Op::Div, 0, 0, kNan},
       {Op::Div, -1, 0, -kInf},        {Op::Neg, kNan, 0, kNan},       {Op::Neg, 0.0, 0, -0.0},
+      {Op::Scale, 1.5, 3.9, 12},      {Op::Scale, -1, -0.5, -0.5},    {Op::Scale, kNan, 3, kNan},
+      {Op::Scale, 1, kNan, kNan},     {Op::Scale, 0, kInf, kNan},     {Op::Scale, -kInf, -kInf, kNan},
+      {Op::Scale, -3, kInf, -kInf},   {Op::Scale, -3, -kInf, -0.0},   {Op::Scale, -3, 1e9, -kInf},
+      {Op::Scale, kNan, kInf, kInf},  {Op::Scale, kNan, -kInf, 0},    {Op::Scale, 1, -1074.5, 0},
   };
   // clang-format on
   for (const Row& row : rows) {

@@ -664,7 +664,31 @@ TEST_CASE("tensor: convolutions are the naive loops, transposed ones their adjoi
     expect_same(back, gradient);
     Tensor plain = kConv[c.space - 1](x, weight, {}, c.forward());
     CHECK(close(sum(plain * z).item(), sum(x * back).item(), kTolerance));
+
+    // The other way round: the gradients of the transposed one are convolutions.
+    auto array_of = [](const Tensor& tensor, const Array& like) {
+      Array array(like.shape);
+      array.data = tensor.to_vector<double>();
+      return array;
+    };
+    std::vector<Tensor> parts = grad(back, {z, weight}, {.seed = x});
+    expect_same(plain, array_of(parts[0], naive_conv(c)));
+    Tensor of_weight = grad(plain, {weight}, {.seed = z})[0];
+    expect_same(of_weight, array_of(parts[1], c.weight));
   }
+}
+
+TEST_CASE("tensor: more output padding than stride has its gradients too") {
+  Tensor x = constant({2, 2, 4}), w = constant({2, 3, 2});
+  Tensor y = conv_transpose1d(
+      x, w, {}, {.stride = {2}, .padding = {1}, .dilation = {5}, .output_padding = {4}});
+  CHECK(to_text(y.shape()) == "[2, 3, 14]");
+  Tensor seed = constant({2, 3, 14});
+  std::vector<Tensor> parts = grad(y, {x, w}, {.seed = seed});
+  // Of a form that is linear in each.
+  const double value = sum(y * seed).item();
+  CHECK(close(sum(x * parts[0]).item(), value, kTolerance));
+  CHECK(close(sum(w * parts[1]).item(), value, kTolerance));
 }
 
 TEST_CASE("tensor: a transposed convolution with a bias, and padding beyond the kernel") {

@@ -41,6 +41,10 @@ INLINE void compute_float(const Step& step, const Register& to,
     case Op::Mul: return each<T, T>(to, from, [](T a, T b, T) { return a * b; });
     case Op::Div: return each<T, T>(to, from, [](T a, T b, T) { return a / b; });
     case Op::MulAdd: return each<T, T>(to, from, [](T a, T b, T c) { return std::fma(a, b, c); });
+    case Op::Scale:
+      return each<T, T>(to, from, [](T a, T b, T) {
+        return std::isnan(b) ? b : std::ldexp(a, static_cast<int>(std::floor(b)));
+      });
     case Op::Lt: return each<int32_t, T>(to, from, [](T a, T b, T) { return a < b; });
     case Op::Eq: return each<int32_t, T>(to, from, [](T a, T b, T) { return a == b; });
     default: unknown(step);

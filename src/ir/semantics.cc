@@ -2,6 +2,7 @@
 // Must not know of tensors: shapes, loops and memory are interpreter.cc's.
 #include "ir/semantics.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -41,6 +42,14 @@ double mul_add(DType dtype, double a, double b, double c) {
   return std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c));
 }
 
+// Exact but for the last step; processors have this, infinite exponents of NaN included.
+double scale(double a, double b) {
+  constexpr double kFar = 5000;  // beyond it nothing is left of any number
+  if (std::isnan(b)) return b;
+  if (std::isinf(b)) return (std::isnan(a) ? 1 : a) * (b > 0 ? b : 0);
+  return std::ldexp(a, static_cast<int>(std::clamp(std::floor(b), -kFar, kFar)));
+}
+
 // clang-format off
 double float_op(Op op, DType dtype, double a, double b) {
   switch (op) {
@@ -58,6 +67,7 @@ double float_op(Op op, DType dtype, double a, double b) {
     case Op::Floor: return std::floor(a);
     case Op::Ceil:  return std::ceil(a);
     case Op::Trunc: return std::trunc(a);
+    case Op::Scale: return scale(a, b);
     case Op::Round: return std::nearbyint(a);
     case Op::Add:   return a + b;
     case Op::Mul:   return a * b;

@@ -151,6 +151,12 @@ size_t count_divisions(const KernelBody& body) {
   return count;
 }
 
+// Axes whose loops are told how to run.
+bool is_special(const KernelBody& body, NodeRef axis) {
+  return std::ranges::count(body.block_axes, axis) > 0 ||
+         std::ranges::count(body.reaches, axis, &KernelBody::Reach::axis) > 0;
+}
+
 // Splits of the axes of a division's numerator that could make it exact.
 void find_splits(const KernelBody& body, NodeRef division, std::vector<Split>& splits) {
   if (!is_static(division->source(1))) return;
@@ -159,7 +165,7 @@ void find_splits(const KernelBody& body, NodeRef division, std::vector<Split>& s
   if (divisor <= 1 || numerator.overflow) return;
   for (const LinearForm::Term& term : numerator.terms)
     for (const Axis& axis : body.axes) {
-      if (axis.variable != term.base || std::ranges::count(body.block_axes, term.base)) continue;
+      if (axis.variable != term.base || is_special(body, axis.variable)) continue;
       const int64_t inner = divisor / std::gcd(divisor, term.factor);
       const bool divides =
           inner > 1 && prove_equal(index_mod(axis.size, index_const(inner)), index_const(0));
@@ -372,7 +378,10 @@ KernelBody share_axes(const KernelBody& body) {
     if (is_reduce_over(node->op))
       for (NodeRef axis : axes_of(node)) own.add(free.number(axis));
     // One that binds an axis twice, inside itself, keeps what it has.
-    if (own.empty() || !(own & bound.of(sources[0])).empty()) {
+    const bool special =
+        std::ranges::any_of(own.empty() ? std::span<const NodeRef>() : axes_of(node),
+                            [&](NodeRef axis) { return is_special(body, axis); });
+    if (own.empty() || special || !(own & bound.of(sources[0])).empty()) {
       images[node] = with_sources(node, sources);
       continue;
     }

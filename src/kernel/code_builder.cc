@@ -253,6 +253,14 @@ void CodeBuilder::store(const Access& access, ValueId value) {
   append(instruction, current_);
 }
 
+void CodeBuilder::prefetch(uint64_t buffer, ValueId place) {
+  Instruction instruction{Code::Prefetch};
+  instruction.dtype = program_.buffer_dtype(buffer);
+  instruction.bits = buffer;
+  instruction.operands[0] = place;
+  append(instruction, current_);
+}
+
 ValueId CodeBuilder::open_loop(ValueId begin, ValueId end, ValueId step, bool may_be_empty) {
   Scope& scope = scopes_.emplace_back();
   scope.parent = current_;

@@ -57,6 +57,7 @@ class CodeBuilder {
   // allow, but never outside an if or a loop that may be empty. Others stay where they are made.
   ValueId load(const Access& access, bool constant_memory);
   void store(const Access& access, ValueId value);
+  void prefetch(uint64_t buffer, ValueId place);
 
   // The counter. Everything made from then on may depend on it, until the loop is closed.
   ValueId open_loop(ValueId begin, ValueId end, ValueId step, bool may_be_empty);

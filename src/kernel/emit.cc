@@ -98,8 +98,37 @@ Emitter::Emitter(Analysis& analysis, Planner& planner, CodeBuilder& code)
 
 Emitter::Range Emitter::whole(size_t axis) {
   NodeRef size = analysis_.size(axis);
-  return {code_.index(0), value(size, 0), is_static(size) ? static_value(size) : -1,
-          analysis_.size_multiple(axis), analysis_.may_be_empty(axis)};
+  Range range{code_.index(0), value(size, 0), is_static(size) ? static_value(size) : -1,
+              analysis_.size_multiple(axis), analysis_.may_be_empty(axis)};
+  for (const KernelBody::Reach& reach : analysis_.body().reaches)
+    if (analysis_.number(reach.axis) == axis) limit(range, reach);
+  return range;
+}
+
+// To what some row of the tile reaches. Ends are rounded, so that tiles stay whole.
+void Emitter::limit(Range& range, const KernelBody::Reach& reach) {
+  constexpr int64_t kRounding = 16;
+  const Binding& rows = bindings_[analysis_.number(analysis_.body().tile_axes.back())];
+  const int64_t unit = range.multiple % kRounding == 0 ? kRounding : 1;
+  auto divided = [&](ValueId a, int64_t b) {
+    return code_.compute(Op::FloorDiv, DType::Index, {a, code_.index(b)});
+  };
+  auto larger = [&](ValueId a, ValueId b) { return code_.compute(Op::Max, DType::Index, {a, b}); };
+  if (reach.last) {
+    ValueId last = code_.add(rows.base, code_.index(rows.tile.elements() - 1 + *reach.last));
+    ValueId count = code_.add(divided(divided(last, reach.step), unit), code_.index(1));
+    count = code_.mul(count, code_.index(unit));
+    range.end = code_.min(range.end, larger(count, code_.index(0)));
+  }
+  if (reach.first) {
+    ValueId first = code_.add(rows.base, code_.index(*reach.first));
+    first = code_.mul(divided(divided(first, reach.step), unit), code_.index(unit));
+    range.begin = code_.min(larger(first, code_.index(0)), range.end);
+  }
+  const bool some = (!reach.last || *reach.last >= 0) && (!reach.first || *reach.first <= 0);
+  range.may_be_empty = range.may_be_empty || !some;
+  range.extent = -1;
+  range.multiple = unit;
 }
 
 Emitter::Range Emitter::block(size_t axis, ValueId begin, int64_t elements, int64_t tile_elements) {
@@ -213,7 +242,7 @@ size_t Emitter::MemoHash::operator()(const MemoKey& key) const {
 Emitter::MemoKey Emitter::memo_key(NodeRef node, Coordinate at) {
   Coordinate kept = 0;
   uint64_t stamp = 0;
-  for (size_t axis : (analysis_.free(node) & bound_).list()) {
+  for (size_t axis : (with_last(analysis_.free(node)) & bound_).list()) {
     const Binding& binding = bindings_[axis];
     stamp += binding.stamp;
     if (binding.slot >= 0) kept |= at & slot_mask(binding.slot);
@@ -232,7 +261,7 @@ void Emitter::remember(NodeRef node, Coordinate at, ValueId value) {
 
 std::vector<Coordinate> Emitter::coordinates(const AxisSet& axes) const {
   std::vector<Coordinate> all{0};
-  for (size_t axis : (axes & bound_).list()) {
+  for (size_t axis : (with_last(axes) & bound_).list()) {
     const Binding& binding = bindings_[axis];
     if (binding.slot < 0) continue;
     std::vector<Coordinate> more;
@@ -250,13 +279,15 @@ int Emitter::copy_of(const Binding& binding, Coordinate at) const {
 
 int Emitter::lanes_of(const AxisSet& axes) const {
   int lanes = 1;
-  for (size_t axis : (axes & bound_).list()) lanes = std::max(lanes, bindings_[axis].tile.lanes);
+  for (size_t axis : (with_last(axes) & bound_).list())
+    lanes = std::max(lanes, bindings_[axis].tile.lanes);
   return lanes;
 }
 
 CodeBuilder::Scope* Emitter::scope_of(const AxisSet& axes) const {
   CodeBuilder::Scope* scope = code_.memory_floor();
-  for (size_t axis : (axes & bound_).list()) scope = code_.deeper(scope, bindings_[axis].scope);
+  for (size_t axis : (with_last(axes) & bound_).list())
+    scope = code_.deeper(scope, bindings_[axis].scope);
   return scope;
 }
 
@@ -309,7 +340,27 @@ ValueId Emitter::make(NodeRef node, Coordinate at) {
   return code_.compute(node->op, node->dtype, operands);
 }
 
+AxisSet Emitter::with_last(AxisSet axes) const {
+  for (size_t axis : leading_)
+    if (axes.contains(axis)) axes.add(last_);
+  return axes;
+}
+
+// Of axes that run as one: the digits of what the last one counts, the outermost without end.
 ValueId Emitter::axis_value(size_t axis, Coordinate at) {
+  const bool leading = std::ranges::count(leading_, axis) > 0;
+  if (!leading && (leading_.empty() || axis != last_)) return count_of(axis, at);
+  ValueId rest = count_of(last_, at);
+  for (size_t i = leading_.size(); i-- > 0;) {
+    const size_t inside = i + 1 < leading_.size() ? leading_[i + 1] : last_;
+    ValueId size = code_.index(static_value(analysis_.size(inside)));
+    if (axis == inside) return code_.compute(Op::Mod, DType::Index, {rest, size});
+    rest = code_.compute(Op::FloorDiv, DType::Index, {rest, size});
+  }
+  return rest;
+}
+
+ValueId Emitter::count_of(size_t axis, Coordinate at) {
   const Binding& binding = bindings_[axis];
   if (!binding.bound) throw InternalError("a scalar is used outside the loop of its axis");
   ValueId first = code_.add(binding.base, code_.index(copy_of(binding, at) * binding.tile.lanes));
@@ -532,8 +583,53 @@ void Emitter::store(NodeRef store, Coordinate at) {
   code_.store(access, stored);
 }
 
+// A store of every second element whose two copies fill the gaps of each other: their lanes in
+// turns are neighbours. It happens with the first copy, the second answers that it was.
+bool Emitter::store_zipped(NodeRef store, Coordinate at) {
+  const AxisForm& form = analysis_.form(store->source(1));
+  if (store->op != Op::Store || tiles_.contains(store->source(0)) || form.overflow) return false;
+  if (!is_always(store->source(2)) || lanes_of(form.in_rest) > 1) return false;
+  const Binding *lanes = nullptr, *copies = nullptr;
+  for (const AxisForm::Term& term : form.terms) {
+    const Binding& binding = bindings_[term.axis];
+    const int64_t slope = is_constant(term.slope) ? term.slope.constant : 0;
+    if (binding.tile.lanes > 1 && slope == 2)
+      lanes = &binding;
+    else if (binding.remaining != kNoValue)
+      return false;
+    else if (binding.slot >= 0 && binding.tile.copies == 2 && slope == 1)
+      copies = &binding;
+  }
+  if (!lanes || !copies) return false;
+  if (copy_of(*copies, at) > 0) return true;
+  const Coordinate other = at | Coordinate{1} << copies->slot * kSlotBits;
+  const int width = lanes->tile.lanes;
+  ValueId low = code_.splat(value(store->source(3), at), width);
+  ValueId high = code_.splat(value(store->source(3), other), width);
+  ValueId first = place(store->source(1), at, 1).value;
+  for (const bool upper : {false, true}) {
+    const int64_t before = upper ? width : 0;
+    CodeBuilder::Access access;
+    access.buffer = analysis_.buffer_number(store->source(0));
+    access.lanes = width;
+    access.place = code_.add(first, code_.index(before));
+    if (lanes->remaining != kNoValue) {
+      const int64_t begin = 2 * int64_t{copy_of(*lanes, at)} * width + before;
+      ValueId left = code_.mul(lanes->remaining, code_.index(2));
+      if (code_.is_constant(left) && code_.constant_value(left) <= begin) break;
+      ValueId number = code_.ramp(code_.index(begin), code_.index(1), width);
+      access.condition = code_.compute(Op::Lt, DType::Bool, {number, left});
+    }
+    code_.store(access, code_.zip(low, high, upper));
+  }
+  return true;
+}
+
 void Emitter::stores(std::span<const NodeRef> stores, std::span<const AxisLoop> loops) {
   Serving serving(*this, {stores.begin(), stores.end()});
+  const bool keeps_row = stores.size() == 1 && loops.size() == 1 && loops[0].tile.lanes > 1 &&
+                         tiles_.contains(stores[0]->source(0));
+  if (keeps_row) return keep_row(stores[0], loops[0]);
   if (!loops.empty()) {
     over(loops[0].axis, whole(loops[0].axis), loops[0].tile,
          [&] { this->stores(stores, loops.subspan(1)); });
@@ -541,9 +637,12 @@ void Emitter::stores(std::span<const NodeRef> stores, std::span<const AxisLoop> 
   }
   AxisSet axes;
   for (NodeRef each : stores) axes = axes | analysis_.listed_set(each);
+  const std::vector<NextRow> next = next_rows(stores);
   for (Coordinate at : coordinates(axes)) {
+    if (stores.size() == 1 && store_zipped(stores[0], at)) continue;
     for (NodeRef each : stores) value(each->source(3), at);
     for (NodeRef each : stores) store(each, at);
+    fetch(next, at);
   }
 }
 
@@ -582,6 +681,21 @@ ValueId Emitter::or_empty(NodeRef reduction, ValueId total) {
   return total;
 }
 
+ValueId Emitter::step(NodeRef reduction, ValueId total, ValueId term) {
+  return code_.compute(step_of(reduction->op), reduction->dtype, {total, term});
+}
+
+ValueId Emitter::total_of(NodeRef reduction, State parts, bool own_lanes) {
+  while (parts.size() > 1) {
+    const size_t half = (parts.size() + 1) / 2;
+    for (size_t i = 0; i + half < parts.size(); ++i)
+      parts[i] = step(reduction, parts[i], parts[i + half]);
+    parts.resize(half);
+  }
+  ValueId total = own_lanes ? code_.combine(step_of(reduction->op), parts[0]) : parts[0];
+  return or_empty(reduction, total);
+}
+
 ValueId Emitter::advance(const Accumulator& accumulator, Coordinate at, ValueId total) {
   NodeRef reduction = accumulator.reduction, term = reduction->source(0);
   const bool product = reduction->op == Op::SumOver && term->op == Op::Mul &&
@@ -591,7 +705,7 @@ ValueId Emitter::advance(const Accumulator& accumulator, Coordinate at, ValueId 
     ValueId a = value(term->source(0), at), b = value(term->source(1), at);
     next = code_.compute(Op::MulAdd, term->dtype, {a, b, total});
   } else {
-    next = code_.compute(step_of(reduction->op), term->dtype, {total, value(term, at)});
+    next = step(reduction, total, value(term, at));
   }
   ValueId exists = mask(analysis_.listed_set(reduction), at);
   if (exists == kNoValue) return next;
@@ -657,18 +771,9 @@ void Emitter::reduce(NodeRef node) {
 
   for (size_t i = 0; i < count; ++i) {
     NodeRef reduction = accumulators[i].reduction;
-    const Op op = step_of(reduction->op);
-    for (int left = copies; left > 1;) {
-      const int half = (left + 1) / 2;
-      for (int copy = 0; copy + half < left; ++copy) {
-        ValueId& low = state[static_cast<size_t>(copy) * count + i];
-        ValueId high = state[static_cast<size_t>(copy + half) * count + i];
-        low = code_.compute(op, reduction->dtype, {low, high});
-      }
-      left = half;
-    }
-    ValueId total = own_lanes > 1 ? code_.combine(op, state[i]) : state[i];
-    remember(reduction, accumulators[i].at, or_empty(reduction, total));
+    State parts;
+    for (size_t at = i; at < state.size(); at += count) parts.push_back(state[at]);
+    remember(reduction, accumulators[i].at, total_of(reduction, std::move(parts), own_lanes > 1));
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -31,9 +32,26 @@ class Emitter {
     // elements.
     int64_t rest = -1, rest_of = 0;
   };
-  Range whole(size_t axis);
+  Range whole(size_t axis);  // of a row, what its tile reaches
   // A block of an axis that begins at `begin`. `tile_elements` is the tile it will be run in.
   Range block(size_t axis, ValueId begin, int64_t elements, int64_t tile_elements);
+
+  // While it lives, axes that are whole run as one with `last`, the innermost of them, which counts
+  // their elements; they themselves are bound to where they begin. What is loaded must lie as if
+  // they were one; what else is made of their values, as conditions are, sees the true ones.
+  class RunAsOne {
+   public:
+    RunAsOne(Emitter& emitter, std::span<const size_t> outer, size_t last) : emitter_(emitter) {
+      emitter.leading_ = {outer.begin(), outer.end()};
+      emitter.last_ = last;
+    }
+    ~RunAsOne() { emitter_.leading_.clear(); }
+    RunAsOne(const RunAsOne&) = delete;
+    RunAsOne& operator=(const RunAsOne&) = delete;
+
+   private:
+    Emitter& emitter_;
+  };
 
   // What follows the full tiles where it is not known how much is left: smaller tiles, masked if
   // they have lanes, or one full tile with a mask.
@@ -108,6 +126,8 @@ class Emitter {
   CodeBuilder& code() { return code_; }
 
  private:
+  void limit(Range& range, const KernelBody::Reach& reach);
+
   struct Binding {
     bool bound = false;
     ValueId base = kNoValue;
@@ -142,6 +162,9 @@ class Emitter {
 
   ValueId make(NodeRef node, Coordinate at);  // its sources are remembered
   ValueId axis_value(size_t axis, Coordinate at);
+  ValueId count_of(size_t axis, Coordinate at);
+  // With the axis that counts for some of them, where they run as one.
+  AxisSet with_last(AxisSet axes) const;
   // Whether the elements of the tile exist; none: all do.
   ValueId mask(const AxisSet& axes, Coordinate at);
   ValueId load(NodeRef node, Coordinate at);
@@ -159,15 +182,34 @@ class Emitter {
   ValueId sum_of(std::vector<ValueId> terms, int64_t offset);
   // A load whose lanes are apart while its copies are neighbours: loads of neighbours, transposed.
   bool load_turned(NodeRef node, Coordinate at);
+  bool store_zipped(NodeRef store, Coordinate at);
 
   void reduce(NodeRef node);
+  ValueId step(NodeRef reduction, ValueId total, ValueId term);
+  // What several accumulators come to, and their lanes where these are the reduction's own: a
+  // fixed tree.
+  ValueId total_of(NodeRef reduction, State parts, bool own_lanes);
   std::vector<NodeRef> reductions_like(NodeRef node, CodeBuilder::Scope* scope);
   CodeBuilder::Scope* scope_of(const AxisSet& axes) const;
+
+  // Stores a row in fast memory, and makes the reductions that read just that on the way.
+  void keep_row(NodeRef store, const AxisLoop& loop);
+  std::vector<NodeRef> reductions_of_row(NodeRef store);
+  // Loads of rows that a reduction has read before, and how far away the next row lies.
+  struct NextRow {
+    NodeRef load;
+    int64_t step;
+  };
+  std::vector<NextRow> next_rows(std::span<const NodeRef> stores);
+  std::optional<int64_t> next_row(NodeRef load);
+  void fetch(std::span<const NextRow> rows, Coordinate at);
 
   Analysis& analysis_;
   Planner& planner_;
   CodeBuilder& code_;
   std::vector<Binding> bindings_;
+  std::vector<size_t> leading_;  // axes that run as one with last_, the outermost first
+  size_t last_ = 0;
   AxisSet bound_;
   uint64_t stamps_ = 0;
   unsigned used_slots_ = 0;

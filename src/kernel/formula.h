@@ -51,6 +51,9 @@ inline Formula mul_add(Formula a, double b, double c) {
   return mul_add(a, a.number(b), a.number(c));
 }
 
+// a * 2^b for whole b, rounded once.
+inline Formula scale(Formula a, Formula b) { return Formula(make(Op::Scale, {a.node, b.node})); }
+
 inline Formula where(Formula condition, Formula a, Formula b) {
   return Formula(make(Op::Where, {condition.node, a.node, b.node}));
 }

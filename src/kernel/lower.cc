@@ -12,6 +12,7 @@
 #include "kernel/math_rules.h"
 #include "kernel/one_pass.h"
 #include "kernel/product.h"
+#include "kernel/reach.h"
 #include "kernel/row_division.h"
 #include "kernel/stage_factors.h"
 #include "kernel/stage_rows.h"
@@ -52,8 +53,9 @@ std::vector<NodeRef> wide_reductions(std::span<const NodeRef> roots) {
 }
 
 // Functions of f32 as arithmetic, narrow floats in f32.
-KernelBody with_math(KernelBody body) {
-  body.stores = lower_math(wide_reductions(body.stores));
+KernelBody with_math(KernelBody body, const Capabilities& capabilities) {
+  body.stores =
+      lower_math(wide_reductions(body.stores), nullptr, {}, capabilities.scale_instruction);
   return body;
 }
 
@@ -138,6 +140,11 @@ void emit_cell(Emitter& emitter, const Analysis& analysis, const CellPlan& plan,
   });
 }
 
+std::optional<ProductPlan> plan_sums(Planner& planner) {
+  std::optional<ProductPlan> product = planner.plan_product();
+  return product ? product : planner.plan_sweep();
+}
+
 }  // namespace
 
 LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
@@ -147,8 +154,9 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
   };
   KernelBody prepared = drop_trivial_axes(body);
   if (enabled("stage")) prepared = stage_factors(prepared);
+  if (enabled("reach")) prepared = find_reach(prepared);
   if (enabled("one-pass")) prepared = one_pass(prepared, options.capabilities);
-  prepared = simplify_positions(with_math(prepared));
+  prepared = simplify_positions(with_math(prepared, options.capabilities));
   if (enabled("split-axes")) prepared = split_axes(prepared);
   if (enabled("merge-axes")) prepared = merge_axes(prepared);
   prepared = share_axes(prepared);
@@ -165,7 +173,7 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
   LoweredBody result;
   if (prepared.stores.empty()) {
     result.cells = index_const(0);
-  } else if (std::optional<ProductPlan> product = planner.plan_product()) {
+  } else if (std::optional<ProductPlan> product = plan_sums(planner)) {
     Cell cell(analysis, emitter, product->grid);
     result.cells = cell.count();
     emit_product(emitter, analysis, *product, cell.ranges());

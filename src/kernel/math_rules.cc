@@ -24,6 +24,8 @@ constexpr double kLn2 = 0x1.62e430p-1;  // f32's; 1.9e-9 too large
 constexpr double kToInteger = 0x1.8p23;
 constexpr int kMantissaBits = 23;
 constexpr double kExponentBias = 127;
+// The same with room for scaled_in_two_steps(), which wants n + 2 * bias in the low bits.
+constexpr double kShift = kToInteger + 2 * kExponentBias;
 
 Formula integer_bits(Formula value) { return bitcast(value, DType::I32); }
 Formula float_of_bits(Formula bits) { return bitcast(bits, DType::F32); }
@@ -41,16 +43,17 @@ Formula polynomial(Formula at, std::initializer_list<double> coefficients) {
 
 // ---- exponentials
 
-// value * 2^n where the low bits of `shifted` are n + 2 * bias, in two steps so that only the last
-// one rounds where the result is denormal. -252 <= n <= 254.
-Formula scaled(Formula value, Formula shifted) {
-  Formula bits = integer_bits(shifted), half = bits >> 1, rest = bits - half;
-  return value * float_of_bits(half << kMantissaBits) * float_of_bits(rest << kMantissaBits);
+// value * 2^n where shifted - kShift is n. -252 <= n <= 254.
+Formula scaled(Formula value, Formula shifted) { return scale(value, shifted - kShift); }
+
+// In two steps, so that only the last one rounds where the result is denormal.
+NodeRef scaled_in_two_steps(const Match& m) {
+  Formula value(m[x]), bits = integer_bits(Formula(m[y])), half = bits >> 1, rest = bits - half;
+  return (value * float_of_bits(half << kMantissaBits) * float_of_bits(rest << kMantissaBits)).node;
 }
 
 // e^x = 2^n e^r with |r| <= ln(2) / 2. 0.90 ulp. From 89 on the result is infinite, to -104 zero.
 Formula exp_formula(Formula argument) {
-  constexpr double kShift = kToInteger + 2 * kExponentBias;
   // ln 2 in two parts, of which the first times n is exact.
   constexpr double kLn2High = 0x1.62e400p-1, kLn2Low = 0x1.7f7d1cp-20;
   Formula v = at_most(at_least(argument, -104), 89);
@@ -68,7 +71,6 @@ Formula exp2_polynomial(Formula r) {
 
 // 2^x = 2^n 2^r with |r| <= 1/2. 0.92 ulp.
 Formula exp2_formula(Formula argument) {
-  constexpr double kShift = kToInteger + 2 * kExponentBias;
   Formula v = at_most(at_least(argument, -151), 129);
   Formula shifted = v + kShift, r = v - (shifted - kShift);
   return scaled(exp2_polynomial(r), shifted);
@@ -148,7 +150,6 @@ Pair log2_pair(Formula exponent, Formula f) {
 
 // |a|^b = 2^(b log2 |a|), with the sign and the special values of C's pow. 1.5 ulp.
 NodeRef pow_formula(const Match& m) {
-  constexpr double kShift = kToInteger + 2 * kExponentBias;
   constexpr double kDecisive = 0x1p40;  // an exponent that takes every base but 1 to 0 or infinity
   Formula a(m[x]), b(m[y]), size = abs(a);
   auto [exponent, fraction] = split(size);
@@ -236,7 +237,7 @@ Formula cos_formula(Formula v) {
 
 // An odd polynomial below 0.7, else 1 - 2 / (e^2x + 1), which is 1 from 9.02 on. 1.5 ulp.
 Formula tanh_formula(Formula v) {
-  constexpr double kShift = kToInteger + kExponentBias;
+  constexpr double kOneStep = kToInteger + kExponentBias;
   Formula square = v * v;
   Formula near = mul_add(square * v,
                          polynomial(square, {-0x1.5554f6p-2, 0x1.10fb0ap-3, -0x1.b6c360p-5,
@@ -245,7 +246,7 @@ Formula tanh_formula(Formula v) {
   // e^2x = 2^n e^2r. One constant for ln 2 / 2 is enough: the larger n, the less e^2x matters.
   Formula sign = sign_bit(v), size = abs(v);
   Formula bounded = at_most(size, 9.2);
-  Formula shifted = mul_add(bounded, 2 * kLog2E, kShift), n = shifted - kShift;
+  Formula shifted = mul_add(bounded, 2 * kLog2E, kOneStep), n = shifted - kOneStep;
   Formula r = mul_add(n, -kLn2 / 2, bounded);
   Formula power =
       polynomial(r, {1, 0x1.fffff6p+0, 0x1.fffdc4p+0, 0x1.555a8ap+0, 0x1.573accp-1, 0x1.0f9924p-2});
@@ -305,9 +306,15 @@ const RuleSet kMathRules{
         {"pow", op(Op::Pow, x, y).when(is_f32), pow_formula},
     }};
 
+const RuleSet kScaleRules{
+    "scale", {{"two-steps", op(Op::Scale, x, op(Op::Add, y, -kShift)), scaled_in_two_steps}}};
+
 std::vector<NodeRef> lower_math(std::span<const NodeRef> roots, RewriteLog* log,
-                                const DisabledRules& disabled) {
-  return Rewriter({&kNarrowFloatRules, &kMathRules}, Direction::BottomUp, disabled, log).run(roots);
+                                const DisabledRules& disabled, bool scale_instruction) {
+  std::vector<NodeRef> lowered =
+      Rewriter({&kNarrowFloatRules, &kMathRules}, Direction::BottomUp, disabled, log).run(roots);
+  if (scale_instruction) return lowered;
+  return Rewriter({&kScaleRules}, Direction::BottomUp, disabled, log).run(lowered);
 }
 
 }  // namespace anneal

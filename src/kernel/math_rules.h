@@ -13,9 +13,11 @@ namespace anneal {
 // of C's functions.
 extern const RuleSet kMathRules;         // "math"
 extern const RuleSet kNarrowFloatRules;  // "narrow-floats"
+// For devices that do not scale by powers of two in one instruction; not a bit differs.
+extern const RuleSet kScaleRules;  // "scale"
 
-// Both, for scalars in kernels and tensors alike.
+// All of them, for scalars in kernels and tensors alike.
 std::vector<NodeRef> lower_math(std::span<const NodeRef> roots, RewriteLog* log = nullptr,
-                                const DisabledRules& disabled = {});
+                                const DisabledRules& disabled = {}, bool scale_instruction = false);
 
 }  // namespace anneal

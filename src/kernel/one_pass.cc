@@ -301,6 +301,7 @@ class OnePass {
   void build() {
     made_.stores.clear();
     made_.tiles.clear();
+    made_.reaches.clear();
     for (int pass = 0; pass < passes_; ++pass) {
       build_loop(pass);
       for (const Result& result : results_)
@@ -322,10 +323,18 @@ class OnePass {
     made_.axes.push_back({outer_, blocks});
     made_.axes.push_back({inner_, index_const(block_)});
     made_.block_axes.push_back(outer_);
+    // Every axis of the tiles has the same reach.
+    if (!body_.reaches.empty()) {
+      KernelBody::Reach reach = body_.reaches[0];
+      reach.axis = outer_;
+      reach.step = block_;
+      made_.reaches.push_back(reach);
+    }
     block_tiles_ = NodeMap<NodeRef>();
 
     std::vector<NodeRef> cores;
     for (Reduction* member : members) cores.push_back(core_of(*member));
+    for (Reduction* member : members) begin(*member);
     const std::map<NodeRef, NodeRef> values = needed_tiles(cores, pass);
     for (const bool late : {false, true}) {
       for (NodeRef store : body_.stores)
@@ -410,32 +419,37 @@ class OnePass {
     return simplify(flatten_index(place.axes, place.sizes));
   }
 
+  void begin(Reduction& reduction) {
+    const Place place = place_of(reduction);
+    if (!reduction.total)
+      reduction.total = new_tile(reduction.node->dtype, element_count_expr(place.sizes));
+    add(reduction.total, position_of(reduction), start_of(reduction.node), place.axes, false);
+  }
+
   void advance(Reduction& reduction, NodeRef core) {
     const DType dtype = reduction.node->dtype;
     const Place place = place_of(reduction);
-    if (!reduction.total) reduction.total = new_tile(dtype, element_count_expr(place.sizes));
     NodeRef position = position_of(reduction), before = load(reduction.total, position);
-    NodeRef first = make(Op::Lt, {outer_, index_const(1)}), start = start_of(reduction.node);
+    NodeRef start = start_of(reduction.node);
     NodeRef term = image(core);
     if (!whole_blocks_) term = make(Op::Where, {image(exists()), term, start});
     NodeRef here = make(reduction.node->op, {term, inner_});
-    auto so_far = [&](NodeRef value) { return make(Op::Where, {first, start, value}); };
     switch (reduction.node->op) {
       case Op::SumOver: {
         const Reduction* max = factor(reduction.term, reduction.pass, 0)->max;
         if (max) before = make(Op::Mul, {before, load(max->scale)});
-        add(reduction.total, position, make(Op::Add, {so_far(before), here}), place.axes);
+        add(reduction.total, position, make(Op::Add, {before, here}), place.axes);
         return;
       }
       case Op::ProdOver:
-        add(reduction.total, position, make(Op::Mul, {so_far(before), here}), place.axes);
+        add(reduction.total, position, make(Op::Mul, {before, here}), place.axes);
         return;
       case Op::MinOver:
-        add(reduction.total, position, make(Op::Min, {so_far(before), here}), place.axes);
+        add(reduction.total, position, make(Op::Min, {before, here}), place.axes);
         return;
       default: break;
     }
-    NodeRef larger = make(Op::Max, {so_far(before), here});
+    NodeRef larger = make(Op::Max, {before, here});
     if (!reduction.shift) return add(reduction.total, position, larger, place.axes);
     add(reduction.next, position, larger, {});
     NodeRef next = load(reduction.next), one = number(dtype, 1);
@@ -455,11 +469,12 @@ class OnePass {
     }
   }
 
-  void add(NodeRef tile, NodeRef position, NodeRef value, std::span<const NodeRef> axes) {
+  void add(NodeRef tile, NodeRef position, NodeRef value, std::span<const NodeRef> axes,
+           bool in_blocks = true) {
     if (std::ranges::count(made_.tiles, tile) == 0) made_.tiles.push_back(tile);
     std::vector<NodeRef> sources{tile, position, always(), value};
     sources.insert(sources.end(), body_.tile_axes.begin(), body_.tile_axes.end());
-    sources.push_back(outer_);
+    if (in_blocks) sources.push_back(outer_);
     sources.insert(sources.end(), axes.begin(), axes.end());
     made_.stores.push_back(
         make(Op::Store, sources, Arg(static_cast<int64_t>(body_.tile_axes.size()))));

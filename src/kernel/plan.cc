@@ -121,9 +121,22 @@ AxisSet Planner::ordered_axes(const Region& region) const {
 // ---- vectors
 
 double Planner::speed(size_t axis) const {
-  if (axis == kNoAxis) return 1;
-  const int64_t size = analysis_.expected_size(axis);
-  return static_cast<double>(size) / static_cast<double>(ceil_div(size, lanes_));
+  return axis == kNoAxis ? 1 : speed_over(static_cast<double>(analysis_.expected_size(axis)));
+}
+
+double Planner::speed_over(double elements) const {
+  return elements / std::ceil(elements / lanes_);
+}
+
+// The axis of two elements that fill the gaps where a store along the other one leaves every second
+// place free.
+size_t Planner::zipped_axis(NodeRef store, size_t axis) {
+  if (store->op == Op::Store && stride_of(analysis_, store, axis) == Stride::Two)
+    for (size_t other : (analysis_.listed_set(store) & common_axes()).list())
+      if (stride_of(analysis_, store, other) == Stride::Unit && analysis_.is_static_size(other) &&
+          analysis_.expected_size(other) == 2)
+        return other;
+  return kNoAxis;
 }
 
 // Instructions of a region when vectors run along an axis; kNoAxis: without vectors.
@@ -131,11 +144,15 @@ double Planner::cost(const Region& region, size_t vector_axis) {
   if (vector_axis != kNoAxis && !region.domain.contains(vector_axis)) vector_axis = kNoAxis;
   double each = 1;
   for (NodeRef node : region.nodes) {
-    const bool scattered = vector_axis != kNoAxis && is_access(node) &&
-                           stride_of(analysis_, node, vector_axis) == Stride::Other;
+    const bool vector = vector_axis != kNoAxis && is_access(node);
+    const Stride stride = vector ? stride_of(analysis_, node, vector_axis) : Stride::None;
     // Loads can be turned in blocks, see turn_blocks(); stores cannot.
-    const double lane = node->op == Op::Load ? kScatteredLane : 2 * kScatteredLane;
-    each += scattered ? lane * lanes_ : 1;
+    if (node->op == Op::Load)
+      each += stride == Stride::Other ? kScatteredLane * lanes_ : stride == Stride::Two ? 3 : 1;
+    else if (stride == Stride::Other || stride == Stride::Two)
+      each += zipped_axis(node, vector_axis) == kNoAxis ? 2 * kScatteredLane * lanes_ : 2;
+    else
+      each += 1;
   }
   return iterations(analysis_, region.domain) / speed(vector_axis) * each;
 }
@@ -202,6 +219,7 @@ void Planner::turn_blocks(size_t vector_axis, CellPlan& plan) {
           continue;
         const int64_t size = analysis_.expected_size(each.axis);
         each.tile.copies = static_cast<int>(std::min<int64_t>(size, lanes_));
+        turned_axis_ = each.axis;
         for (GridAxis& other : plan.grid)
           if (other.axis == vector_axis) other.tile.copies = 1;
         return;
@@ -231,6 +249,8 @@ void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
     if (vector && heaviest == nullptr) {
       on_grid(vector_axis)->tile.copies = copies_of_stream(regions_.back(), vector_axis);
       turn_blocks(vector_axis, plan);
+      const size_t zipped = zipped_axis(groups_.back()[0], vector_axis);
+      if (zipped != kNoAxis && enabled("unroll")) on_grid(zipped)->tile.copies = 2;
     }
     if (!heaviest) return;
   }
@@ -295,6 +315,34 @@ std::vector<size_t> Planner::by_stride(const std::vector<size_t>& axes, NodeRef 
   return sorted;
 }
 
+// Of a transpose in no cache: long pieces of few rows are read, so that memory streams, and whole
+// lines of many rows are written.
+void Planner::choose_turned_blocks(size_t vector_axis, int64_t cells, CellPlan& plan) {
+  constexpr int64_t kVectors = 4;
+  double elements = 1;
+  for (const GridAxis& each : plan.grid)
+    elements *= static_cast<double>(analysis_.expected_size(each.axis));
+  const int64_t rows = std::min(kVectors * lanes_, analysis_.expected_size(vector_axis));
+  int64_t left = std::max<int64_t>(1, static_cast<int64_t>(elements) / cells / rows);
+  auto block = [&](GridAxis& axis, int64_t wanted) {
+    const int64_t step = axis.tile.elements(), size = analysis_.expected_size(axis.axis);
+    axis.block = ceil_div(std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, size)), step) * step;
+  };
+  for (GridAxis& each : plan.grid) {
+    if (each.axis == vector_axis) block(each, rows);
+    if (each.axis != turned_axis_) continue;
+    block(each, left);
+    left = std::max<int64_t>(1, left / each.block);
+  }
+  // Several small ones in one cell.
+  for (size_t i = plan.grid.size(); i-- > 0;) {
+    GridAxis& each = plan.grid[i];
+    if (each.axis == vector_axis || each.axis == turned_axis_) continue;
+    block(each, left);
+    left = std::max<int64_t>(1, left / each.block);
+  }
+}
+
 void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
   double nanoseconds = 0, bytes = 0;
   for (const Region& region : regions_) {
@@ -316,6 +364,8 @@ void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
   int64_t so_far = 1;
   std::stable_partition(plan.grid.begin(), plan.grid.end(),
                         [&](const GridAxis& each) { return rows.contains(each.axis); });
+  const bool far = bytes >= 2 * static_cast<double>(capabilities_.streaming_bytes);
+  if (turned_axis_ != kNoAxis && far) return choose_turned_blocks(vector_axis, cells, plan);
   for (GridAxis& each : plan.grid) {
     const int64_t size = analysis_.expected_size(each.axis), step = each.tile.elements();
     if (!rows.empty() && !rows.contains(each.axis) && so_far >= std::min(least, kEnoughCells)) {

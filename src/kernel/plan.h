@@ -48,7 +48,10 @@ struct StagedOperand {
   bool of_rows;
   size_t inner;                    // the axis whose elements are neighbours there
   size_t turned = AxisSet::kMost;  // the axis whose elements are neighbours in memory, if another
-  bool flat = false;               // its reduced axes are neighbours in memory as they are staged
+  // So many of the reduced axes, the last ones, are neighbours in memory as they are staged.
+  size_t flat = 0;
+  // So many axes of its side, the last ones, are packed as one: they lie so, but for conditions.
+  size_t together = 1;
 };
 
 // The axes of the rows of a product, or of its columns, the outermost first. Where there are
@@ -66,7 +69,8 @@ struct ProductPlan {
   std::vector<GridAxis> grid;  // outermost first
   ProductSide rows, columns;
   std::vector<size_t> summed;  // the reduced axes; the first one is taken in blocks
-  int64_t depth;               // elements of such a block
+  int64_t depth;               // elements of such a block; 0: all of them
+  Tile step;                   // terms of a sum that are added one after the other
   std::vector<StagedOperand> staged;
   bool through_memory;  // sums stay in memory of the cell until the stores
   bool flat_sums;       // the reduced axes can run as one
@@ -81,18 +85,22 @@ class Planner {
           const std::vector<std::string>& disabled);
 
   int64_t streaming_bytes() const { return capabilities_.streaming_bytes; }
+  int64_t fast_memory_bytes() const { return capabilities_.fast_memory_bytes; }
 
   CellPlan plan_cell();
   // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.
   CellPlan plan_tiles() const;
   // Where the body is a product, and it pays to treat it as one.
   std::optional<ProductPlan> plan_product();
+  // Sums of long columns, for which rows are read from end to end: a product without rows.
+  std::optional<ProductPlan> plan_sweep();
   // Loops for reductions over the same axes, given which axes have lanes around them, and how many
   // accumulators there are before the reduced axes bring copies of their own.
   std::vector<AxisLoop> plan_reduction(const std::vector<NodeRef>& reductions,
                                        const AxisSet& lanes_around, int accumulators);
 
  private:
+  const Region* heaviest_sum() const;
   struct Operands;
   Operands operands_of(const Region& region, size_t rows, size_t columns);
   std::vector<size_t> side_axes(const std::vector<NodeRef>& here,
@@ -102,14 +110,16 @@ class Planner {
   void choose_product_blocks(ProductPlan& plan, const Region& region);
   void choose_staged(ProductPlan& plan, const Region& region, const Operands& operands);
   void choose_flat(ProductPlan& plan, const Operands& operands);
+  void choose_together(ProductPlan& plan);
   std::vector<size_t> summed_order(const Region& region, const Operands& operands);
   int64_t block_side(ProductPlan& plan, const ProductSide& side, int64_t most) const;
   double product_cost(const Region& region, size_t rows, size_t columns);
   double extent(std::span<const size_t> axes) const;
   static bool is_plain(NodeRef operand);
   bool lies_as_summed(NodeRef operand, std::span<const size_t> summed);
+  size_t flat_axes(NodeRef operand, std::span<const size_t> summed);
   double pack_cost(NodeRef operand, size_t last, bool of_rows, std::span<const size_t> summed);
-  size_t unit_axis(NodeRef operand, const AxisSet& axes);
+  size_t axis_of_stride(NodeRef operand, const AxisSet& axes, Stride stride, size_t preferred);
 
   static constexpr size_t kNoAxis = AxisSet::kMost;
 
@@ -121,7 +131,9 @@ class Planner {
   int lanes() const { return lanes_; }
   // Elements that one step over a vector of the axis advances, on average.
   double speed(size_t axis) const;
+  double speed_over(double elements) const;
   double cost(const Region& region, size_t vector_axis);
+  size_t zipped_axis(NodeRef store, size_t axis);
   size_t best_own_axis(const Region& region);
   size_t choose_vector_axis(const AxisSet& common);
 
@@ -131,6 +143,7 @@ class Planner {
   int copies_of_stream(const Region& region, size_t axis) const;
   std::vector<size_t> by_stride(const std::vector<size_t>& axes, NodeRef access, size_t last);
   void choose_blocks(size_t vector_axis, CellPlan& plan);
+  void choose_turned_blocks(size_t vector_axis, int64_t cells, CellPlan& plan);
 
   Analysis& analysis_;
   Capabilities capabilities_;
@@ -138,6 +151,7 @@ class Planner {
   std::vector<std::vector<NodeRef>> groups_;
   std::vector<Region> regions_;
   int lanes_ = 1;
+  size_t turned_axis_ = kNoAxis;  // along which loads are transposed
 };
 
 }  // namespace anneal

@@ -14,16 +14,18 @@ namespace {
 
 // Multiply-adds of vectors in a nanosecond, roughly; what packing an element costs in them.
 constexpr double kStepsPerNanosecond = 3.0;
-constexpr double kPackContiguous = 0.3, kPackTurned = 0.6, kPackScattered = 1.6;
+constexpr double kPackContiguous = 0.3, kPackSecond = 0.5, kPackTurned = 0.6, kPackScattered = 1.6;
 constexpr double kStoreScattered = 1.6;
 
 // Below these nothing is gained: there is too little to use twice.
-constexpr double kFewestRows = 4, kFewestSteps = 4096;
+constexpr double kFewestRows = 3, kFewestSteps = 4096;
 
 constexpr double kCellNanoseconds = 40e3;
 constexpr double kCellsToShare = 16, kFewestCells = 4;
 constexpr double kWorthPacking = 0.04;  // part of all steps that more cells may cost
 constexpr int64_t kSmallestBlock = 64;
+constexpr double kVectorsTogether = 4;
+constexpr int64_t kShortSum = 8;   // steps of a loop that are too few for it
 constexpr int64_t kDeepest = 384;  // steps of a sum that one block of it takes
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -76,14 +78,19 @@ double Planner::extent(std::span<const size_t> axes) const {
   return product;
 }
 
-// The axis among these along which most loads of an operand read neighbours.
-size_t Planner::unit_axis(NodeRef operand, const AxisSet& axes) {
+// The axis among these along which most loads of an operand move in such steps; of equals the
+// longest, but `preferred` before all.
+size_t Planner::axis_of_stride(NodeRef operand, const AxisSet& axes, Stride stride,
+                               size_t preferred) {
   size_t best = kNoAxis, most = 0;
   for (size_t axis : (axes & analysis_.free(operand)).list()) {
     size_t count = 0;
     for (NodeRef node : topological_order(std::span(&operand, 1)))
-      if (node->op == Op::Load && stride_of(analysis_, node, axis) == Stride::Unit) ++count;
-    if (count <= most) continue;
+      if (node->op == Op::Load && stride_of(analysis_, node, axis) == stride) ++count;
+    const bool better =
+        axis == preferred || (best != kNoAxis && best != preferred &&
+                              analysis_.expected_size(axis) > analysis_.expected_size(best));
+    if (count < most || count == 0 || (count == most && !better)) continue;
     best = axis;
     most = count;
   }
@@ -150,21 +157,35 @@ bool Planner::lies_as_summed(NodeRef operand, std::span<const size_t> summed) {
          stride_of(analysis_, operand, summed.back()) == Stride::Unit;
 }
 
+// How many of the summed axes, the last ones, are neighbours in memory, in order; 0 where only one
+// of several is.
+size_t Planner::flat_axes(NodeRef operand, std::span<const size_t> summed) {
+  for (size_t count = summed.size(); count > 1 || count == summed.size(); --count)
+    if (lies_as_summed(operand, summed.last(count))) return count;
+  return 0;
+}
+
 // Steps it takes to bring all of an operand into memory of the cell once.
 double Planner::pack_cost(NodeRef operand, size_t last, bool of_rows,
                           std::span<const size_t> summed) {
   AxisSet within;
   within.add(last);
   for (size_t axis : summed) within.add(axis);
-  const size_t unit = unit_axis(operand, within);
-  const bool flat =
-      is_plain(operand) && unit == summed.back() && can_flatten(std::span(&operand, 1), summed);
+  // What lanes run along is best read as neighbours.
+  const size_t preferred = of_rows ? kNoAxis : last;
+  const size_t unit = axis_of_stride(operand, within, Stride::Unit, preferred);
+  const size_t flat_count = unit == summed.back() ? flat_axes(operand, summed) : 0;
+  const bool flat = flat_count > 0 && extent(summed.last(flat_count)) >= lanes_;
   const double full = lanes_;
   double each = kPackScattered;
   if (unit != kNoAxis && (of_rows || unit == last))
-    each = kPackContiguous * full / (flat && unit != last ? full : speed(unit));
+    each = kPackContiguous * full /
+           (flat_count > 0 ? speed_over(extent(summed.last(flat_count))) : speed(unit));
   else if (unit != kNoAxis && (flat || analysis_.expected_size(unit) >= lanes_))
     each = kPackTurned * full / speed(last);
+  const size_t second = axis_of_stride(operand, within, Stride::Two, preferred);
+  if (second != kNoAxis && (second == last || (of_rows && unit == kNoAxis)))
+    each = std::min(each, kPackSecond * full / speed(second));
   if (!is_plain(operand)) each *= 1.5;
   return std::min(each, kPackScattered) * iterations(analysis_, analysis_.free(operand));
 }
@@ -248,26 +269,37 @@ void Planner::choose_staged(ProductPlan& plan, const Region& region, const Opera
     const bool columns = &side == &plan.columns;
     AxisSet within = region.own;
     within.add(side.axes.back());
-    const size_t unit = unit_axis(operand, within);
+    const size_t preferred = columns ? side.axes.back() : kNoAxis;
+    const size_t unit = axis_of_stride(operand, within, Stride::Unit, preferred);
     const double uses = extent(other.axes) / other.tile.elements();
     const double bytes = iterations(analysis_, analysis_.free(operand)) *
                          static_cast<double>(byte_size(operand->dtype));
     const bool plain = is_plain(operand);
-    const bool lies_well = plain && (!columns || unit == side.axes.back()) &&
+    // Sums over several short axes run as one only over what lies in order.
+    const bool in_pieces = plan.summed.size() > 1 &&
+                           analysis_.expected_size(plan.summed.back()) < kShortSum &&
+                           !can_flatten(std::span(&operand, 1), plan.summed);
+    const bool lies_well = plain && (!columns || unit == side.axes.back()) && !in_pieces &&
                            can_flatten(std::span(&operand, 1), side.axes);
     const bool near = bytes <= static_cast<double>(capabilities_.fast_memory_bytes) / 2;
     // Rows that are read element by element in order need not be brought nearer.
     const bool in_order = !columns && lies_as_summed(operand, plan.summed);
     if (lies_well && (near || in_order || uses < 3)) return;
-    if (uses < 2 && side.axes.size() == 1) return;
+    if (uses < 2 && side.axes.size() == 1 && !in_pieces) return;
     StagedOperand staged{operand, !columns, side.axes.back()};
     if (columns) {
       if (unit != side.axes.back()) staged.turned = unit;
     } else if (unit != kNoAxis) {
       staged.inner = unit;
+    } else if (const size_t second = axis_of_stride(operand, within, Stride::Two, preferred);
+               second != kNoAxis) {
+      staged.inner = second;
     }
-    staged.flat = unit == plan.summed.back() && lies_as_summed(operand, plan.summed);
-    if (columns && !staged.flat && staged.turned != kNoAxis &&
+    if (unit == plan.summed.back()) staged.flat = flat_axes(operand, plan.summed);
+    if (columns && staged.flat < plan.summed.size() &&
+        extent(std::span(plan.summed).last(staged.flat)) < lanes_)
+      staged.flat = 0;
+    if (columns && staged.flat == 0 && staged.turned != kNoAxis &&
         analysis_.expected_size(staged.turned) < lanes_)
       staged.turned = kNoAxis;
     plan.staged.push_back(staged);
@@ -294,6 +326,25 @@ void Planner::choose_flat(ProductPlan& plan, const Operands& operands) {
       can_flatten(plan.stores, plan.columns.axes) && can_flatten(plan.stores, plan.rows.axes);
 }
 
+// Short axes are packed as one where the elements of a few vectors lie so.
+void Planner::choose_together(ProductPlan& plan) {
+  for (StagedOperand& staged : plan.staged) {
+    const std::vector<size_t>& axes = (staged.of_rows ? plan.rows : plan.columns).axes;
+    if (staged.flat > 0 || staged.inner != axes.back() || staged.node->op != Op::Load) continue;
+    if (stride_of(analysis_, staged.node, axes.back()) != Stride::Unit) continue;
+    NodeRef position = staged.node->source(1);
+    for (size_t count = 2; count <= axes.size(); ++count) {
+      const std::span<const size_t> last = std::span(axes).last(count);
+      if (extent(last.subspan(1)) >= lanes_ || extent(last) > kVectorsTogether * lanes_) break;
+      const bool whole = std::ranges::all_of(last, [&](size_t axis) {
+        return analysis_.is_static_size(axis) &&
+               plan.grid_axis(axis).block >= static_value(analysis_.size(axis));
+      });
+      if (whole && can_flatten(std::span(&position, 1), last)) staged.together = count;
+    }
+  }
+}
+
 // Blocks of at most so many elements of a side: whole inner axes, a block of one, single elements
 // of those outside it. Answers how many elements a block has.
 int64_t Planner::block_side(ProductPlan& plan, const ProductSide& side, int64_t most) const {
@@ -305,7 +356,7 @@ int64_t Planner::block_side(ProductPlan& plan, const ProductSide& side, int64_t 
         i + 1 == side.axes.size() && side.axes.size() == 1 ? side.tile.elements() : 1;
     const int64_t room = std::max<int64_t>(1, most / inside);
     // A little more is better than one block more.
-    const int64_t nearly = room + room / 8;
+    const int64_t nearly = room + room / 4;
     int64_t block = std::max(step, (size <= nearly ? nearly : room) / step * step);
     if (ceil_div(size, std::max(step, nearly / step * step)) < ceil_div(size, block))
       block = nearly / step * step;
@@ -340,6 +391,7 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
         break;
       }
   }
+  if (plan.staged.empty()) plan.depth = 0;
   const bool one_block =
       plan.staged.empty() || (is_static(analysis_.size(plan.summed[0])) && plan.depth >= deep);
   size_t work = 0;
@@ -390,25 +442,29 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
   }
 }
 
-std::optional<ProductPlan> Planner::plan_product() {
-  const bool simple = groups_.size() == 1 && analysis_.body().tiles.empty() && enabled("tile");
-  if (!simple) return std::nullopt;
+// The reduction that most of the work goes into, if all else is one group of stores that follows
+// it.
+const Region* Planner::heaviest_sum() const {
+  if (groups_.size() != 1 || !analysis_.body().tiles.empty()) return nullptr;
   const AxisSet common = common_axes();
-  if (!(analysis_.listed_set(groups_[0][0]) == common)) return std::nullopt;
-  // The heaviest reduction, if it is most of the work.
-  const Region* region = nullptr;
+  if (!(analysis_.listed_set(groups_[0][0]) == common)) return nullptr;
+  const Region* heaviest = nullptr;
   double total = 0, most = 0;
   for (const Region& each : regions_) {
     const double work = iterations(analysis_, each.domain) * static_cast<double>(each.nodes.size());
     total += work;
     if (!each.is_reduction || work <= most) continue;
-    region = &each;
+    heaviest = &each;
     most = work;
   }
-  if (!region || most < total / 2) return std::nullopt;
-  const bool outer = common.contains(region->domain.without(region->own));
-  if (!outer || iterations(analysis_, region->domain) < kFewestSteps) return std::nullopt;
+  if (!heaviest || most < total / 2) return nullptr;
+  return common.contains(heaviest->domain.without(heaviest->own)) ? heaviest : nullptr;
+}
 
+std::optional<ProductPlan> Planner::plan_product() {
+  const Region* region = enabled("tile") ? heaviest_sum() : nullptr;
+  if (!region || iterations(analysis_, region->domain) < kFewestSteps) return std::nullopt;
+  const AxisSet common = common_axes();
   size_t rows = kNoAxis, columns = kNoAxis;
   double least = -1;
   for (size_t across : (common & region->domain).list())
@@ -435,6 +491,7 @@ std::optional<ProductPlan> Planner::plan_product() {
   choose_flat(plan, operands);
   choose_product_tile(plan);
   choose_product_blocks(plan, *region);
+  choose_together(plan);
   for (GridAxis& axis : plan.grid) {
     if (plan.rows.axes.size() == 1 && axis.axis == plan.rows.axes[0]) axis.tile = plan.rows.tile;
     if (plan.columns.axes.size() == 1 && axis.axis == plan.columns.axes[0])

@@ -36,6 +36,13 @@ CellPlan Planner::plan_tiles() const {
       for (NodeRef node : topological_order({&store, 1}))
         sums = sums || (is_reduce_over(node->op) && analysis_.free(node).contains(inner.axis));
       inner.tile.copies = sums ? kSumCopies : kPlainCopies;
+      // Rows that are brought into a tile are read as they lie, and turned.
+      NodeRef value = store->source(3);
+      const bool turned = value->op == Op::Load && rows.tile.lanes > 1 &&
+                          analysis_.size_multiple(inner.axis) % rows.tile.lanes == 0 &&
+                          stride_of(analysis_, value, inner.axis) == Stride::Unit &&
+                          stride_of(analysis_, value, rows.axis) == Stride::Other;
+      if (turned) inner.tile.copies = rows.tile.lanes;
     }
     plan.stores.push_back(group);
   }

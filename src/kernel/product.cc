@@ -1,6 +1,7 @@
 #include "kernel/product.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "ir/index.h"
 
@@ -53,7 +54,7 @@ class ProductEmitter {
       for (NodeRef sum : plan_.sums) sums_[sum] = layout_of_sum(sum);
     const size_t deep = plan_.summed[0];
     NodeRef size = analysis_.size(deep);
-    if (plan_.staged.empty() || (is_static(size) && static_value(size) <= plan_.depth)) {
+    if (plan_.depth == 0 || (is_static(size) && static_value(size) <= plan_.depth)) {
       ranges_[deep] = emitter_.whole(deep);
       sum_block(true);
     } else {
@@ -61,7 +62,7 @@ class ProductEmitter {
       for_all_tiles([&] { start_sums(); });
       ValueId begin = code_.open_loop(code_.index(0), emitter_.value(size, 0),
                                       code_.index(plan_.depth), analysis_.may_be_empty(deep));
-      ranges_[deep] = emitter_.block(deep, begin, plan_.depth, 1);
+      ranges_[deep] = emitter_.block(deep, begin, plan_.depth, plan_.step.elements());
       sum_block(false);
       code_.close_loop({});
     }
@@ -89,6 +90,7 @@ class ProductEmitter {
   // Axes that run as one are neighbours in order; whole tiles have room behind them.
   void add_side(LayoutMaker& maker, const ProductSide& side) const {
     const std::vector<size_t> axes = blocked_axes(side);
+    if (axes.empty()) return;
     const int64_t before = maker.stride;
     for (size_t i = axes.size(); i-- > 0;) maker.add(axes[i], elements_of(axes[i]));
     int64_t elements = round_up(maker.stride / before, side.tile.elements());
@@ -179,6 +181,12 @@ class ProductEmitter {
 
   // ---- packing
 
+  // A few vectors, as many as so many elements need.
+  Tile vectors_of(int64_t elements) const {
+    return {lanes_,
+            static_cast<int>(std::clamp<int64_t>(round_up(elements, lanes_) / lanes_, 1, 4))};
+  }
+
   void pack(const StagedOperand& operand) {
     const Emitter::Layout place = placed(layouts_[operand.node]);
     const ProductSide& side = operand.of_rows ? plan_.rows : plan_.columns;
@@ -186,17 +194,22 @@ class ProductEmitter {
     auto tile_of = [&](size_t axis) -> Tile {
       if (axis == operand.turned) return {1, lanes_};  // a block is transposed on the way
       if (axis != operand.inner) return {};
+      // A transpose is long by itself, and shuffles take the compiler long.
+      if (operand.turned < analysis_.axis_count()) return {lanes_, 1};
       // In the tiles of the product, so that what is read of it was written; or a few vectors.
       if (axes.size() == 1 && axis == axes[0] && side.tile.lanes > 1) return side.tile;
-      const int64_t size = analysis_.expected_size(axis);
-      return {lanes_, static_cast<int>(std::clamp<int64_t>((size + lanes_ - 1) / lanes_, 1, 4))};
+      return vectors_of(analysis_.expected_size(axis));
     };
+    std::span<const size_t> together;  // run as one
+    if (operand.together > 1) together = std::span(axes).last(operand.together);
     std::vector<Emitter::Loop> loops;
     auto add = [&](size_t axis) { loops.push_back({axis, range_of(axis), tile_of(axis)}); };
-    if (operand.flat) {
+    if (operand.flat > 0) {
+      const std::span<const size_t> summed(plan_.summed);
       for (size_t axis : axes) add(axis);
+      for (size_t axis : summed.first(summed.size() - operand.flat)) add(axis);
       const Tile tile = operand.of_rows ? Tile{lanes_, 2} : Tile{1, lanes_};
-      add_flat_loops(loops, plan_.summed, tile, Emitter::Tail::Smaller);
+      add_flat_loops(loops, summed.last(operand.flat), tile, Emitter::Tail::Smaller);
     } else if (summed_.contains(operand.inner)) {
       for (size_t axis : axes) add(axis);
       for (size_t axis : plan_.summed)
@@ -209,11 +222,18 @@ class ProductEmitter {
         const size_t axis = plan_.summed[i % plan_.summed.size()];
         if (axis != operand.turned) add(axis);
       }
-      for (size_t axis : axes) add(axis);
+      const size_t apart = axes.size() - together.size();
+      for (size_t axis : std::span(axes).first(apart)) add(axis);
+      int64_t elements = 1;
+      for (size_t axis : together) elements *= elements_of(axis);
+      add_flat_loops(loops, together, vectors_of(elements), Emitter::Tail::Smaller);
       if (operand.turned < analysis_.axis_count()) add(operand.turned);
     }
     AxisSet all;
     for (const Emitter::Loop& loop : loops) all.add(loop.axis);
+    std::optional<Emitter::RunAsOne> as_one;
+    if (!together.empty())
+      as_one.emplace(emitter_, together.first(together.size() - 1), together.back());
     emitter_.over(loops, [&] {
       for (Coordinate at : emitter_.coordinates(all))
         emitter_.store_staged(emitter_.value(operand.node, at), place, at);
@@ -255,12 +275,14 @@ class ProductEmitter {
                           : emitter_.load_staged(placed(sums_[one.reduction]), one.at));
     std::vector<Emitter::Loop> loops;
     if (plan_.flat_sums)
-      add_flat_loops(loops, plan_.summed, {}, Emitter::Tail::Smaller);
+      add_flat_loops(loops, plan_.summed, plan_.step, Emitter::Tail::Smaller);
     else
-      for (size_t axis : plan_.summed) loops.push_back({axis, range_of(axis), {}});
+      for (size_t axis : plan_.summed)
+        loops.push_back({axis, range_of(axis), axis == plan_.summed.back() ? plan_.step : Tile()});
     emitter_.over(loops, state, [&](Emitter::State& totals) {
-      for (size_t i = 0; i < each.size(); ++i)
-        totals[i] = emitter_.advance(each[i], each[i].at, totals[i]);
+      for (Coordinate step : emitter_.coordinates(summed_))
+        for (size_t i = 0; i < each.size(); ++i)
+          totals[i] = emitter_.advance(each[i], each[i].at | step, totals[i]);
     });
     for (size_t i = 0; i < each.size(); ++i) {
       if (plan_.through_memory)
@@ -283,7 +305,8 @@ class ProductEmitter {
         along = axis.axis;
     std::vector<size_t> last{along};
     for (const ProductSide* side : {&plan_.rows, &plan_.columns})
-      if (plan_.flat_stores && side->axes.back() == along) last = blocked_axes(*side);
+      if (plan_.flat_stores && !side->axes.empty() && side->axes.back() == along)
+        last = blocked_axes(*side);
     std::vector<Emitter::Loop> loops;
     for (const GridAxis& axis : plan_.grid)
       if (axis.block > 1 && std::find(last.begin(), last.end(), axis.axis) == last.end())

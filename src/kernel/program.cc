@@ -18,6 +18,7 @@ size_t number(ValueId id) { return static_cast<size_t>(id); }
 bool makes_value(Code code) {
   switch (code) {
     case Code::Store:
+    case Code::Prefetch:
     case Code::Next:
     case Code::EndLoop:
     case Code::If:
@@ -178,6 +179,10 @@ class Verifier {
           report("stores to a buffer that is not written");
         }
         return expect(instruction, 2, instruction.dtype, instruction.lanes);
+      case Code::Prefetch:
+        expect_count(instruction, 1);
+        expect(instruction, 0, DType::Index, 1);
+        return check_access(instruction);
       case Code::Loop: return check_loop(instruction);
       case Code::Carry: return check_carry(instruction);
       case Code::Next: return check_next(instruction);
@@ -227,6 +232,7 @@ class Verifier {
       return report(fmt::format("{} does not accept {}", name(op), name(first)));
     }
     if (op == Op::Threefry && first != DType::U32) report("threefry of another dtype than u32");
+    if (op == Op::Scale && first != DType::F32) report("scale of another dtype than f32");
     if (op == Op::Bitcast) {
       if (is_index(instruction.dtype) || byte_size(instruction.dtype) != byte_size(first)) {
         report(fmt::format("bitcast of {} to {}", name(first), name(instruction.dtype)));
@@ -407,6 +413,7 @@ class Writer {
       case Code::Store:
         return write("{} {} b{}[%{}]{} = %{}", instruction.streaming ? "stream" : "store", type,
                      instruction.bits, from[0], condition(instruction), from[2]);
+      case Code::Prefetch: return write("prefetch b{}[%{}]", instruction.bits, from[0]);
       case Code::Loop:
         write("loop %{} = %{} below %{} by %{}", i, from[0], from[1], from[2]);
         ++depth_;

@@ -32,6 +32,8 @@ enum class Code : uint8_t {
              // neighbours are read, or index lanes. Operand 1: condition (bool lanes) or none;
              // lanes where it fails are 0 and their memory is not touched.
   Store,     // the same with operand 2, the value to store; makes no value
+  Prefetch,  // buffer `bits` will be loaded at place operand 0, an index scalar, soon; a place
+             // outside of it does no harm. Makes no value
   Loop,      // operands begin, end, step (index scalars, step > 0); its value is the counter
   Carry,     // right after a Loop: a value that starts as operand 0 and is replaced every round by
              // what Next says. After the loop it keeps its last value.

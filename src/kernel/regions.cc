@@ -64,7 +64,8 @@ Stride stride_of(Analysis& analysis, NodeRef access, size_t axis) {
   const AxisForm& form = analysis.form(access->source(1));
   if (form.overflow || form.in_rest.contains(axis)) return Stride::Other;
   const LinearForm slope = form.slope(axis);
-  return is_constant(slope) && slope.constant == 1 ? Stride::Unit : Stride::Other;
+  if (!is_constant(slope)) return Stride::Other;
+  return slope.constant == 1 ? Stride::Unit : slope.constant == 2 ? Stride::Two : Stride::Other;
 }
 
 double iterations(const Analysis& analysis, const AxisSet& axes) {

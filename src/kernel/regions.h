@@ -8,8 +8,8 @@
 
 namespace anneal {
 
-// How an access moves along an axis.
-enum class Stride : uint8_t { None, Unit, Other };
+// How an access moves along an axis; every second element is loaded almost as neighbours are.
+enum class Stride : uint8_t { None, Unit, Two, Other };
 
 struct Region {
   std::vector<NodeRef> heads;  // reductions that share loops, or stores

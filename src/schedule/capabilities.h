@@ -15,7 +15,8 @@ struct Capabilities {
   // What all tiles of one cell may take before it pays to compute them again; where fast memory has
   // no larger one behind it, the same.
   int64_t tile_memory_bytes = 1 << 18;
-  bool tiles = false;  // values may live in fast memory between the stores of a kernel
+  bool scale_instruction = false;  // Op::Scale is one
+  bool tiles = false;              // values may live in fast memory between the stores of a kernel
   int64_t streaming_bytes = INT64_MAX;  // what is as large is in no cache when it is read again
   int64_t target_cells = 64;            // that keep the device busy; no result depends on it
 };

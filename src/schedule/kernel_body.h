@@ -9,6 +9,7 @@
 // the same nodes with the same keys.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,6 +45,14 @@ struct KernelBody {
   // Neighbouring stores whose first axis after those of the tiles is one of these run through it
   // together: all of them for its first value, then for the next.
   std::vector<NodeRef> block_axes = {};
+  // What else would only be added as nothing, and need not be computed: of an axis of tiles those
+  // elements outside first..last, as counted from the row, which is the last of tile_axes.
+  struct Reach {
+    NodeRef axis;
+    std::optional<int64_t> first, last;  // row + first <= axis * step .. <= row + last
+    int64_t step = 1;
+  };
+  std::vector<Reach> reaches = {};
 
   const Axis& axis_of(NodeRef variable) const;
 };

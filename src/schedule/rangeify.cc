@@ -195,10 +195,12 @@ class Rangeifier {
     }
   }
 
-  // Elements a value is made of, behind movement.
+  // Elements a value is made of, behind movement: those that any of it lets through.
   static double elements_behind(NodeRef node) {
-    while (is_movement(node->op)) node = node->source(0);
-    return element_estimate(*node->shape);
+    double elements = element_estimate(*node->shape);
+    for (; is_movement(node->op); node = node->source(0))
+      elements = std::min(elements, element_estimate(*node->source(0)->shape));
+    return elements;
   }
 
   bool expands(NodeRef node) {
@@ -206,8 +208,7 @@ class Rangeifier {
     if (is_reduce(node->op)) {
       NodeRef product = node->source(0);
       return is_product(node) && product->op == Op::Mul &&
-             elements >=
-                 2 * (elements_behind(product->source(0)) + elements_behind(product->source(1)));
+             elements >= elements_behind(product->source(0)) + elements_behind(product->source(1));
     }
     return std::ranges::any_of(node->tensors(), [&](NodeRef source) {
       return source->dtype != DType::Index && state(source).expands &&
@@ -259,6 +260,24 @@ class Rangeifier {
       stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
     }
     return cost;
+  }
+
+  // Made of coordinates and constants alone in a few steps, as masks are: no slower than a load.
+  bool needs_no_memory(NodeRef root) {
+    constexpr size_t kFew = 24;
+    std::vector<NodeRef> stack{root};
+    NodeMap<char> seen;
+    while (!stack.empty()) {
+      NodeRef node = stack.back();
+      stack.pop_back();
+      if (node->dtype == DType::Index || !seen.insert(node, 1).second) continue;
+      const bool simple = is_elementwise(node->op) || is_movement(node->op) ||
+                          node->op == Op::Const || node->op == Op::Iota;
+      if (!simple || node->op == Op::Threefry || state(node).forced || seen.size() > kFew)
+        return false;
+      stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
+    }
+    return true;
   }
 
   // ---- axes
@@ -473,6 +492,7 @@ class Rangeifier {
     const double elements = element_estimate(*node->shape);
     for (const Use& use : s.uses) again += evaluations(use);
     if (s.uses.size() == 1 && again <= elements * 16) return true;
+    if (needs_no_memory(node)) return true;
     const double computed = cone(node);
     double stored =
         elements * computed + (elements + again) * memory_cost(node->dtype) + kLaunchCost;

@@ -20,6 +20,8 @@ namespace {
 
 // Fewer results than this leave cores idle; less work than this is not worth a second phase.
 constexpr double kFewResults = 512, kMuchWork = 1 << 18, kPieces = 64, kWorkOfPiece = 1 << 14;
+// A block of a product shares its operands, so that it takes more results to keep cores busy.
+constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
 
 NodeRef identity_of(Op op, DType dtype) {
   switch (op) {
@@ -76,7 +78,8 @@ class Splitter {
     space_.assign(store_axes(stores[0]).begin(), store_axes(stores[0]).end());
     double results = 1;
     for (NodeRef axis : space_) results *= size_estimate(size_of(axis));
-    if (results > kFewResults) return;
+    const bool many = results > kFewResults;
+    if (many && (!fragment_.is_product || results > kFewOfProduct)) return;
     reductions_ = outermost_reductions(stores);
     // One that another one needs would have to wait for it.
     for (NodeRef reduction : reductions_)
@@ -84,8 +87,9 @@ class Splitter {
         if (node != reduction && std::ranges::count(reductions_, node)) return;
     double work = 0;
     for (NodeRef reduction : reductions_) work = std::max(work, results * elements_of(reduction));
-    if (work * eagerness_ < kMuchWork) return;
-    split(work);
+    work *= eagerness_;
+    if (work < (many ? kMuchWorkOfProduct : kMuchWork)) return;
+    split(many ? kPiecesOfProduct : std::min(kPieces, std::ceil(work / kWorkOfPiece)));
   }
 
  private:
@@ -107,11 +111,10 @@ class Splitter {
     return variable;
   }
 
-  void split(double work) {
+  void split(double pieces) {
     const std::vector<NodeRef> finals = fragment_.phases[0];
     std::vector<NodeRef> partials;
     NodeMap<NodeRef> totals;
-    const double pieces = std::min(kPieces, std::ceil(work * eagerness_ / kWorkOfPiece));
     for (NodeRef reduction : reductions_) split_one(reduction, pieces, partials, totals);
     if (partials.empty()) return;
     fragment_.phases = {partials, substitute(finals, totals)};

@@ -16,9 +16,12 @@
 namespace anneal {
 namespace {
 
-// Smaller values fit a cache anyway. A product is worth computing again when it has this many times
-// the elements of its operands and each takes few steps.
-constexpr double kLarge = 1 << 17, kExpansion = 2, kMostSteps = 512;
+// Smaller values fit a cache anyway. A product may be worth computing again when it has this many
+// times the elements of its operands, each takes few steps, and what is made of it is much smaller.
+constexpr double kLarge = 1 << 17, kExpansion = 1, kReduction = 2, kMostSteps = 512;
+// What is not stored is computed again wherever it is needed, and products in tiles take a little
+// longer than in blocks of their own. A device does about so much while a byte is stored or loaded.
+constexpr double kFlopsPerByte = 20, kSlowdown = 0.2;
 
 class TileGrouper {
  public:
@@ -44,6 +47,7 @@ class TileGrouper {
           for (int read : fragment(number).reads) unmark(read);
           placed = false;
         }
+      if (placed) placed = !store_what_costs_less();
     }
     for (Group& group : groups_) build(group);
     for (int number : order)
@@ -93,17 +97,26 @@ class TileGrouper {
     if (elements * eagerness_ < kLarge) return;
     double inputs = 0, steps = 1;
     bool from_large = false;
-    for (int read : f.reads) {
-      inputs += size_estimate(buffer(read).elements);
+    for (int read : f.reads)
       from_large =
           from_large || (is_large(read) && size_estimate(buffer(read).elements) == elements);
-    }
+    for (NodeRef node : topological_order(f.phases[0]))
+      if (node->op == Op::Load) inputs += elements_read(f, node);
     for (const Axis& axis : f.axes)
       if (std::ranges::count(store_axes(f.phases[0][0]), axis.variable) == 0)
         steps *= size_estimate(axis.size);
     const bool expands = f.is_product && elements >= kExpansion * inputs && steps <= kMostSteps;
     if (expands || from_large) large_[static_cast<size_t>(written)] = 1;
     if (expands) expands_[static_cast<size_t>(written)] = 1;
+  }
+
+  // By all steps together: the part of its buffer that a load walks over.
+  double elements_read(const Fragment& f, NodeRef load) const {
+    double elements = 1;
+    for (NodeRef node : topological_order({&load->sources()[1], 1}))
+      for (const Axis& axis : f.axes)
+        if (axis.variable == node) elements *= size_estimate(axis.size);
+    return std::min(elements, size_estimate(buffer(schedule_buffer_of(load->source(0))).elements));
   }
 
   void unmark(int number) {
@@ -127,10 +140,12 @@ class TileGrouper {
   bool stays_large(int number) {
     const double elements = size_estimate(buffer(number).elements);
     for (int reader : flow_.readers(number)) {
+      // An operand of such a product is used many times: it is stored.
+      if (expands_[static_cast<size_t>(fragment(reader).writes[0])]) return false;
       if (writes_large(reader)) continue;
       if (!is_simple(fragment(reader))) return false;
       const ScheduleBuffer& made = buffer(fragment(reader).writes[0]);
-      if (size_estimate(made.elements) * kExpansion > elements) return false;
+      if (size_estimate(made.elements) * kReduction > elements) return false;
     }
     if (expands_[static_cast<size_t>(number)]) return true;
     return std::ranges::any_of(fragment(flow_.writer(number)).reads, [&](int read) {
@@ -278,6 +293,69 @@ class TileGrouper {
           return false;
       }
     }
+    return true;
+  }
+
+  // ---- whether it pays
+
+  double flops(int number) {
+    const Fragment& f = fragment(number);
+    if (!f.is_product) return 0;
+    double steps = 2;
+    for (const Axis& axis : f.axes) steps *= size_estimate(axis.size);
+    return steps;
+  }
+
+  // Stores the large values of groups that would take longer than storing them; whether there were
+  // any. Groups that work on the same ones are judged together.
+  bool store_what_costs_less() {
+    std::vector<char> judged(groups_.size(), 0);
+    bool any = false;
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      if (judged[i]) continue;
+      std::vector<size_t> together{i};
+      judged[i] = 1;
+      for (size_t k = 0; k < together.size(); ++k)
+        for (size_t other = 0; other < groups_.size(); ++other)
+          if (!judged[other] && share_a_large_value(groups_[together[k]], groups_[other])) {
+            together.push_back(other);
+            judged[other] = 1;
+          }
+      any = store_if_cheaper(together) || any;
+    }
+    return any;
+  }
+
+  std::vector<int> large_values(const Group& group) {
+    std::vector<int> values;
+    for (const Member& member : group.members)
+      if (writes_large(member.fragment)) values.push_back(fragment(member.fragment).writes[0]);
+    return values;
+  }
+
+  bool share_a_large_value(const Group& a, const Group& b) {
+    const std::vector<int> values = large_values(b);
+    return std::ranges::any_of(large_values(a),
+                               [&](int value) { return std::ranges::count(values, value) > 0; });
+  }
+
+  bool store_if_cheaper(const std::vector<size_t>& together) {
+    std::map<int, int> uses;  // of each fragment, in these groups
+    for (size_t group : together)
+      for (const Member& member : groups_[group].members) ++uses[member.fragment];
+    double more = 0, bytes = 0;
+    for (const auto& [number, count] : uses) {
+      more += flops(number) * (count - 1 + count * kSlowdown);
+      if (!writes_large(number)) continue;
+      const ScheduleBuffer& value = buffer(fragment(number).writes[0]);
+      const auto accesses =
+          static_cast<double>(1 + flow_.readers(fragment(number).writes[0]).size());
+      bytes +=
+          size_estimate(value.elements) * static_cast<double>(byte_size(value.dtype)) * accesses;
+    }
+    if (more <= kFlopsPerByte * bytes * eagerness_) return false;
+    for (const auto& [number, count] : uses)
+      if (writes_large(number)) unmark(fragment(number).writes[0]);
     return true;
   }
 

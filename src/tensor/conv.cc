@@ -3,6 +3,7 @@
 // kernel..].
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -100,21 +101,28 @@ void check_groups(const Dim& channels, int64_t groups) {
          "its first size must be a multiple of groups");
 }
 
+enum class Order : uint8_t { Forwards, Backwards };  // in which a window meets the weight
+
 // x [N, groups * C, space..] is padded already; weight is [groups, O / groups, C, kernel..].
-Tensor convolve(const Tensor& x, const Tensor& weight, const std::vector<Window>& windows) {
+Tensor convolve(const Tensor& x, const Tensor& weight, const std::vector<Window>& windows,
+                Order order = Order::Forwards) {
   size_t space = windows.size();
   NodeRef patches = node_of(sliding_windows(x, windows));  // [N, groups * C, windows.., kernel..]
+  std::vector<int64_t> backwards;
+  for (size_t i = 0; order == Order::Backwards && i < space; ++i)
+    backwards.push_back(static_cast<int64_t>(2 + space + i));
+  patches = flip_node(patches, backwards);
   NodeRef kernels = node_of(weight);
   NodeRef batch = patches->dim(0), groups = kernels->dim(0), channels = kernels->dim(2);
 
   // Patches: [N, groups, 1, windows.., C, kernel..]
   std::vector<NodeRef> grouped{batch, groups, channels};
-  std::vector<int64_t> order{0, 1};
+  std::vector<int64_t> axes{0, 1};
   for (size_t i = 0; i < 2 * space; ++i) grouped.push_back(patches->dim(2 + i));
-  for (size_t i = 0; i < space; ++i) order.push_back(static_cast<int64_t>(3 + i));
-  order.push_back(2);
-  for (size_t i = 0; i < space; ++i) order.push_back(static_cast<int64_t>(3 + space + i));
-  patches = permute_node(reshape_node(patches, grouped), order);
+  for (size_t i = 0; i < space; ++i) axes.push_back(static_cast<int64_t>(3 + i));
+  axes.push_back(2);
+  for (size_t i = 0; i < space; ++i) axes.push_back(static_cast<int64_t>(3 + space + i));
+  patches = permute_node(reshape_node(patches, grouped), axes);
   std::vector<NodeRef> left(patches->shape->dims().begin(), patches->shape->dims().end());
   left.insert(left.begin() + 2, index_const(1));
   patches = reshape_node(patches, left);
@@ -153,11 +161,12 @@ std::vector<NodeRef> grouped_sizes(const Conv& conv) {
   return dims;
 }
 
-// ---- gradients of convolutions without strides
+// ---- gradients
 
-std::string gradient_symbol(const Conv& c) {
-  std::string text = fmt::format("conv {}", c.groups);
-  for (const Window& w : c.windows) text += fmt::format(" {} {}", w.padding, w.dilation);
+std::string gradient_symbol(const char* name, const Conv& c) {
+  std::string text = fmt::format("{} {}", name, c.groups);
+  for (const Window& w : c.windows)
+    text += fmt::format(" {} {} {}", w.stride, w.padding, w.dilation);
   return text;
 }
 
@@ -168,16 +177,16 @@ Conv conv_of(NodeRef node) {
   TextNumbers numbers(node->arg.symbol->text());
   c.groups = numbers.next();
   for (size_t i = 0; i < c.space; ++i) {
-    const int64_t padding = numbers.next();
-    c.windows.push_back({c.kernel[i], 1, numbers.next(), padding});
+    const int64_t stride = numbers.next(), padding = numbers.next();
+    c.windows.push_back({c.kernel[i], stride, numbers.next(), padding});
   }
   return c;
 }
 
 // Sums over batch and windows of gradient * patch, the form kernels look for:
 // [groups, O / groups, C, kernel.., N, windows..].
-Tensor weight_gradient(const Conv& c, const Tensor& gradient) {
-  NodeRef patches = node_of(sliding_windows(pad_windows(c.x, c.windows), c.windows));
+Tensor weight_gradient(const Conv& c, const Tensor& x, const Tensor& gradient) {
+  NodeRef patches = node_of(sliding_windows(pad_windows(x, c.windows), c.windows));
   NodeRef g = node_of(gradient);
   std::vector<NodeRef> weight = grouped_sizes(c);  // [groups, O / groups, C, kernel..]
   NodeRef batch = patches->dim(0), one = index_const(1);
@@ -216,6 +225,12 @@ Tensor weight_gradient(const Conv& c, const Tensor& gradient) {
                                                 node_of(c.weight)->shape->dims().end())));
 }
 
+// Of what was checked, without a bias.
+Tensor apply(const Conv& c, const Tensor& x) {
+  Tensor kernels = wrap(reshape_node(node_of(c.weight), grouped_sizes(c)));
+  return convolve(pad_windows(x, c.windows), kernels, c.windows);
+}
+
 Tensor conv(const char* name, const Operand& x, const Operand& weight, const Tensor& bias,
             const ConvOptions& options, size_t space) {
   CallScope call(name, x.where());
@@ -231,61 +246,121 @@ Tensor conv(const char* name, const Operand& x, const Operand& weight, const Ten
          fmt::format("x needs {} channels", (c.weight.dim(1) * c.groups).text()));
   check_groups(c.weight.dim(0), c.groups);
   check_bias(c, c.weight.dim(0));
-  Tensor kernels = wrap(reshape_node(node_of(c.weight), grouped_sizes(c)));
-  NodeRef y = node_of(convolve(pad_windows(c.x, c.windows), kernels, c.windows));
   // Taken apart, the gradient of x would be a sum over every way a window can lie.
-  if (std::ranges::all_of(c.windows, [](const Window& w) { return w.stride == 1; }))
-    y = with_named_gradient(y, gradient_symbol(c), {node_of(c.x), node_of(c.weight)});
-  return add_bias(wrap(y), c.bias);
+  return add_bias(with_named_gradient(apply(c, c.x), gradient_symbol("conv", c), {c.x, c.weight}),
+                  c.bias);
 }
 
 // ---- transposed
 
-// stride - 1 zeros after each element of the spatial axes.
-NodeRef insert_zeros(NodeRef x, const std::vector<Window>& windows) {
-  std::vector<NodeRef> apart{x->dim(0), x->dim(1)}, together = apart;
-  std::vector<NodeRef> pairs(4, index_const(0));
-  for (size_t i = 0; i < windows.size(); ++i) {
-    NodeRef size = x->dim(2 + i);
-    apart.insert(apart.end(), {size, index_const(1)});
-    pairs.insert(pairs.end(), 3, index_const(0));
-    pairs.push_back(index_const(windows[i].stride - 1));
-    together.push_back(node_of(Dim(size) * windows[i].stride));
-  }
-  return reshape_node(pad_node(reshape_node(x, apart), pairs), together);
+// The adjoint of windows along one axis, y[o] = sum of w[j] x[o * stride + j * dilation - padding],
+// by residues of x's positions modulo the stride. Those of one residue meet some of the weights
+// only, `taps` of them, and are a convolution of y without a stride:
+//   x[u * stride + residue] = sum of w[first + t * step] y[u + dilation * (taps - 1 - t) - before]
+struct Phase {
+  int64_t first, step, taps, dilation, before;
+};
+
+Phase phase_of(const Window& w, int64_t residue) {
+  const int64_t common = std::gcd(w.stride, w.dilation), step = w.stride / common;
+  const int64_t position = residue + w.padding;
+  int64_t first = 0;
+  while (first < step && (first * w.dilation - position) % w.stride != 0) ++first;
+  if (first == step || first >= w.kernel) return {0, step, 0, 1, 0};
+  const int64_t taps = (w.kernel - 1 - first) / step + 1, dilation = w.dilation / common;
+  const int64_t ahead = (position - first * w.dilation) / w.stride;
+  return {first, step, taps, dilation, (taps - 1) * dilation - ahead};
 }
 
-// Adds zeros to the spatial axes, or cuts where a number is negative.
-NodeRef pad_or_cut(NodeRef x, const std::vector<int64_t>& before,
-                   const std::vector<int64_t>& after) {
-  std::vector<NodeRef> pads(4, index_const(0)),
-      ends{index_const(0), x->dim(0), index_const(0), x->dim(1)};
-  for (size_t i = 0; i < before.size(); ++i) {
-    int64_t front = std::max<int64_t>(before[i], 0), back = std::max<int64_t>(after[i], 0);
-    pads.insert(pads.end(), {index_const(front), index_const(back)});
-    int64_t cut = std::min<int64_t>(after[i], 0);
-    ends.push_back(index_const(front - before[i]));
-    ends.push_back(node_of(Dim(x->dim(2 + i)) + (front + back + cut)));
-  }
-  return shrink_node(pad_node(x, pads), ends);
+// `taps` elements of an axis from `first` on, `step` apart.
+NodeRef cut_taps(NodeRef x, size_t axis, const Phase& phase) {
+  const int64_t used = (phase.taps - 1) * phase.step + 1;
+  x = cut(x, axis, index_const(phase.first), index_const(used));
+  if (phase.step == 1) return x;
+  std::vector<NodeRef> pairs(2 * x->rank(), index_const(0)), dims = dims_of(x);
+  pairs[2 * axis + 1] = index_const(phase.step - 1);
+  x = pad_node(x, pairs);
+  dims[axis] = index_const(phase.taps);
+  std::vector<NodeRef> together = dims;
+  dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, index_const(phase.step));
+  x = cut(reshape_node(x, dims), axis + 1, index_const(0), index_const(1));
+  return reshape_node(x, together);
 }
 
-// [groups * C, O / groups, kernel..] as the weight of the convolution that undoes one: channels and
-// results change places, kernels are read backwards.
-Tensor transposed_weight(const Conv& c) {
-  NodeRef weight =
-      reshape_node(node_of(c.weight), grouped_sizes(c));  // [groups, C, O / groups, ..]
-  std::vector<int64_t> order{0, 2, 1}, flipped;
+// `size` elements of an axis, from `before` zeros in front of it on and with zeros after its end.
+NodeRef pad_to(NodeRef x, size_t axis, int64_t before, const Dim& size) {
+  const int64_t front = std::max<int64_t>(before, 0), begin = front - before;
+  const int64_t missing = (size + begin - front - Dim(x->dim(axis))).max();
+  std::vector<NodeRef> pairs(2 * x->rank(), index_const(0));
+  pairs[2 * axis] = index_const(front);
+  pairs[2 * axis + 1] = index_const(std::max<int64_t>(missing, 0));
+  return cut(pad_node(x, pairs), axis, index_const(begin), node_of(size));
+}
+
+// [groups, C, O / groups, kernel..]: as the weight of the convolution that undoes this one.
+NodeRef transposed_weight(const Conv& c) {
+  NodeRef weight = reshape_node(node_of(c.weight), grouped_sizes(c));
+  std::vector<int64_t> order{0, 2, 1};
+  for (size_t i = 0; i < c.space; ++i) order.push_back(static_cast<int64_t>(3 + i));
+  return permute_node(weight, order);
+}
+
+// The positions of these residues in the adjoint of a convolution: `sizes` of them on each axis.
+NodeRef adjoint_phase(const Conv& c, NodeRef y, const std::vector<Phase>& phases,
+                      const Sizes& sizes) {
+  NodeRef weight = transposed_weight(c);
+  std::vector<Window> windows;
   for (size_t i = 0; i < c.space; ++i) {
-    order.push_back(static_cast<int64_t>(3 + i));
-    flipped.push_back(static_cast<int64_t>(3 + i));
+    const Phase& phase = phases[i];
+    if (phase.taps == 0) {
+      std::vector<NodeRef> dims{y->dim(0), node_of(Dim(weight->dim(0)) * Dim(weight->dim(1)))};
+      for (const Dim& size : sizes) dims.push_back(node_of(size));
+      return make_const(Scalar::of_int(y->dtype, 0), dims);
+    }
+    weight = cut_taps(weight, 3 + i, phase);
+    y = pad_to(y, 2 + i, phase.before, sizes[i] + (phase.taps - 1) * phase.dilation);
+    windows.push_back({phase.taps, 1, phase.dilation, 0});
   }
-  return wrap(flip_node(permute_node(weight, order), flipped));
+  return node_of(convolve(wrap(y), wrap(weight), windows, Order::Backwards));
 }
 
-// The adjoint of a convolution with this stride: put zeros between the elements of x, then slide
-// the flipped kernels over it one by one. The result has (n - 1) * stride - 2 * padding + extent +
-// output_padding elements.
+// The adjoint of a convolution, whose x has these sizes in space.
+Tensor adjoint(const Conv& c, const Tensor& y, const Sizes& sizes) {
+  Sizes steps;
+  int64_t count = 1;
+  for (size_t i = 0; i < c.space; ++i) {
+    steps.push_back((sizes[i] + (c.windows[i].stride - 1)) / c.windows[i].stride);
+    count *= c.windows[i].stride;
+  }
+  std::vector<NodeRef> pieces;
+  for (int64_t number = 0; number < count; ++number) {
+    std::vector<Phase> phases(c.space);
+    int64_t rest = number;
+    for (size_t i = c.space; i-- > 0; rest /= c.windows[i].stride)
+      phases[i] = phase_of(c.windows[i], rest % c.windows[i].stride);
+    NodeRef piece = adjoint_phase(c, node_of(y), phases, steps);
+    std::vector<NodeRef> dims = dims_of(piece);
+    dims.insert(dims.begin(), index_const(1));
+    pieces.push_back(reshape_node(piece, dims));
+  }
+
+  // [residues, N, C, steps..] -> [N, C, (steps, residues)..]
+  NodeRef x = join(pieces, 0);
+  std::vector<NodeRef> apart, together{x->dim(1), x->dim(2)};
+  std::vector<int64_t> order;
+  const auto space = static_cast<int64_t>(c.space);
+  for (const Window& w : c.windows) apart.push_back(index_const(w.stride));
+  for (size_t axis = 1; axis < x->rank(); ++axis) apart.push_back(x->dim(axis));
+  order.insert(order.end(), {space, space + 1});
+  for (int64_t i = 0; i < space; ++i) order.insert(order.end(), {space + 2 + i, i});
+  for (size_t i = 0; i < c.space; ++i) together.push_back(node_of(steps[i] * c.windows[i].stride));
+  x = reshape_node(permute_node(reshape_node(x, apart), order), together);
+  for (size_t i = 0; i < c.space; ++i) x = cut(x, 2 + i, index_const(0), node_of(sizes[i]));
+  return wrap(x);
+}
+
+// The adjoint of a convolution with this stride. The result has (n - 1) * stride - 2 * padding +
+// extent + output_padding elements.
 Tensor conv_transpose(const char* name, const Operand& x, const Operand& weight, const Tensor& bias,
                       const ConvOptions& options, size_t space) {
   CallScope call(name, x.where());
@@ -301,9 +376,9 @@ Tensor conv_transpose(const char* name, const Operand& x, const Operand& weight,
   check_groups(c.weight.dim(0), c.groups);
   check_bias(c, c.weight.dim(1) * c.groups);
 
-  std::vector<int64_t> before, after;
+  Sizes sizes;
   for (size_t i = 0; i < space; ++i) {
-    Window& w = c.windows[i];
+    const Window& w = c.windows[i];
     if (extra[i] >= std::max(w.stride, dilation[i]))
       fail(fmt::format("output_padding is {}, stride is {} and dilation is {}", extra[i], w.stride,
                        dilation[i]),
@@ -315,30 +390,36 @@ Tensor conv_transpose(const char* name, const Operand& x, const Operand& weight,
                        result.is_static() ? result.text() : fmt::format("{} or less", result.min()),
                        2 + i, to_text(c.x.shape()), w.padding),
            "pad less, or give x more elements");
-    before.push_back(w.extent() - 1 - w.padding);
-    // insert_zeros() left stride - 1 zeros after the last element.
-    after.push_back(w.extent() - 1 - w.padding + extra[i] - (w.stride - 1));
+    sizes.push_back(result);
   }
-  Tensor wide = wrap(pad_or_cut(insert_zeros(node_of(c.x), c.windows), before, after));
-  std::vector<Window> windows = c.windows;
-  for (Window& w : windows) w = {w.kernel, 1, w.dilation, 0};
-  return add_bias(convolve(wide, transposed_weight(c), windows), c.bias);
+  return add_bias(with_named_gradient(adjoint(c, c.x, sizes), gradient_symbol("conv_transpose", c),
+                                      {c.x, c.weight}),
+                  c.bias);
 }
 
-// The input whose convolution is x: the kernels turned round slide over what was padded away.
-Tensor input_gradient(Conv c, const Tensor& gradient) {
-  std::vector<int64_t> around;
-  for (const Window& w : c.windows) around.push_back(w.extent() - 1 - w.padding);
-  Tensor wide = wrap(pad_or_cut(node_of(gradient), around, around));
-  for (Window& w : c.windows) w.padding = 0;
-  return convolve(wide, transposed_weight(c), c.windows);
+Sizes space_of(const Tensor& x) {
+  Sizes sizes = x.shape();
+  sizes.erase(sizes.begin(), sizes.begin() + 2);
+  return sizes;
 }
 
 }  // namespace
 
 std::vector<Tensor> conv_gradient(NodeRef node, const Tensor& gradient) {
   Conv c = conv_of(node);
-  return {input_gradient(c, gradient), weight_gradient(c, gradient)};
+  return {adjoint(c, gradient, space_of(c.x)), weight_gradient(c, c.x, gradient)};
+}
+
+std::vector<Tensor> conv_transpose_gradient(NodeRef node, const Tensor& gradient) {
+  Conv c = conv_of(node);
+  // With much output padding, more windows lie on the result than x has elements.
+  NodeRef of_x = node_of(apply(c, gradient)), x = node_of(c.x);
+  for (size_t axis = 2; axis < x->rank(); ++axis) {
+    Dim size(x->dim(axis));
+    x = pad_to(x, axis, 0, Dim(of_x->dim(axis)));
+    of_x = cut(of_x, axis, index_const(0), node_of(size));
+  }
+  return {wrap(of_x), weight_gradient(c, gradient, wrap(x))};
 }
 
 Tensor conv1d(const Operand& x, const Operand& weight, const Tensor& bias,

@@ -1,18 +1,21 @@
 #include "tensor/named_gradient.h"
 
-#include "ir/build.h"
+#include "tensor/lift.h"
 
 namespace anneal {
 
 NamedGradient find_named_gradient(std::string_view symbol) {
-  return symbol.substr(0, symbol.find(' ')) == "conv" ? conv_gradient : nullptr;
+  const std::string_view name = symbol.substr(0, symbol.find(' '));
+  if (name == "conv") return conv_gradient;
+  if (name == "conv_transpose") return conv_transpose_gradient;
+  return nullptr;
 }
 
-NodeRef with_named_gradient(NodeRef value, std::string_view symbol,
-                            const std::vector<NodeRef>& inputs) {
-  std::vector<NodeRef> sources{value};
-  sources.insert(sources.end(), inputs.begin(), inputs.end());
-  return make(Op::CustomGrad, sources, Arg(current_graph().intern_symbol(symbol, 0, 0)));
+Tensor with_named_gradient(const Tensor& value, std::string_view symbol,
+                           const std::vector<Tensor>& inputs) {
+  std::vector<NodeRef> sources{node_of(value)};
+  for (const Tensor& input : inputs) sources.push_back(node_of(input));
+  return wrap(make(Op::CustomGrad, sources, Arg(current_graph().intern_symbol(symbol, 0, 0))));
 }
 
 }  // namespace anneal

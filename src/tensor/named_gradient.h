@@ -18,10 +18,11 @@ using NamedGradient = std::vector<Tensor> (*)(NodeRef node, const Tensor& gradie
 NamedGradient find_named_gradient(std::string_view symbol);
 
 // The value, differentiated as the name says.
-NodeRef with_named_gradient(NodeRef value, std::string_view symbol,
-                            const std::vector<NodeRef>& inputs);
+Tensor with_named_gradient(const Tensor& value, std::string_view symbol,
+                           const std::vector<Tensor>& inputs);
 
-// "conv groups stride.. padding.. dilation..": of x and weight.
+// "conv groups (stride padding dilation).." and the same of a transposed one: of x and weight.
 std::vector<Tensor> conv_gradient(NodeRef node, const Tensor& gradient);
+std::vector<Tensor> conv_transpose_gradient(NodeRef node, const Tensor& gradient);
 
 }  // namespace anneal

@@ -2,10 +2,13 @@
 // scalar.cc's to say; nothing here may round twice, and no flag may loosen float arithmetic.
 #include "codegen/llvm/arithmetic.h"
 
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
 
 #include <anneal/error.h>
@@ -129,6 +132,7 @@ Value* Arithmetic::float_op(Op op, Value* a, Value* b) {
     case Op::Div: return builder_.CreateFDiv(a, b);
     case Op::Max:
     case Op::Min: return extreme(op, a, b);
+    case Op::Scale: return scales_ ? scale_by_instruction(a, b) : scale(a, b);
     default: break;
   }
   if (const char* function = library_name(op)) return library_call(function, a, b);
@@ -140,6 +144,67 @@ Value* Arithmetic::float_op(Op op, Value* a, Value* b) {
 Value* Arithmetic::extreme(Op op, Value* a, Value* b) {
   Value* beyond = op == Op::Max ? builder_.CreateFCmpOGT(b, a) : builder_.CreateFCmpOLT(b, a);
   return choose(is_nan(b), b, choose(beyond, b, a));
+}
+
+// Sixteen lanes at a time, of which some may be nobody's.
+Value* Arithmetic::scale_by_instruction(Value* a, Value* b) {
+  constexpr unsigned kLanes = 16, kRoundAsSet = 4;
+  const unsigned lanes = lanes_of(a);
+  llvm::Type* type = a->getType();
+  llvm::Type* whole = llvm::FixedVectorType::get(type->getScalarType(), kLanes);
+  auto resized = [&](Value* vector, unsigned from, unsigned count, unsigned size) {
+    std::vector<int> order(size, llvm::PoisonMaskElem);
+    for (unsigned i = 0; i < count; ++i) order[i] = static_cast<int>(from + i);
+    return builder_.CreateShuffleVector(vector, order);
+  };
+  auto sixteen = [&](Value* vector, unsigned from) -> Value* {
+    if (lanes == kLanes) return vector;
+    if (lanes == 1)
+      return builder_.CreateInsertElement(llvm::PoisonValue::get(whole), vector, uint64_t{0});
+    return resized(vector, from, std::min(lanes - from, kLanes), kLanes);
+  };
+  std::vector<Value*> parts;
+  for (unsigned from = 0; from < lanes; from += kLanes) {
+    Value* part = sixteen(a, from);
+    parts.push_back(builder_.CreateIntrinsic(
+        whole, llvm::Intrinsic::x86_avx512_mask_scalef_ps_512,
+        {part, sixteen(b, from), part, builder_.getInt16(0xffff), builder_.getInt32(kRoundAsSet)}));
+  }
+  if (lanes == kLanes) return parts[0];
+  if (lanes == 1) return builder_.CreateExtractElement(parts[0], uint64_t{0});
+  if (lanes < kLanes) return resized(parts[0], 0, lanes, lanes);
+  Value* result = llvm::PoisonValue::get(type);
+  for (unsigned lane = 0; lane < lanes; ++lane)
+    result = builder_.CreateInsertElement(
+        result, builder_.CreateExtractElement(parts[lane / kLanes], uint64_t{lane % kLanes}),
+        uint64_t{lane});
+  return result;
+}
+
+// The product in f64 is exact, so that only the way back rounds.
+Value* Arithmetic::scale(Value* a, Value* b) {
+  llvm::LLVMContext& context = builder_.getContext();
+  const unsigned lanes = lanes_of(a);
+  llvm::Type* wide = value_type(context, DType::F64, lanes);
+  llvm::Type* word = value_type(context, DType::I64, lanes);
+  auto number = [&](double value) { return llvm::ConstantFP::get(wide, value); };
+  constexpr double kFar = 400, kInfinity = std::numeric_limits<double>::infinity();
+  Value* exponent = unary(llvm::Intrinsic::floor, builder_.CreateFPExt(b, wide));
+  // NaN goes to a bound here, and comes back below.
+  Value* low = choose(builder_.CreateFCmpULT(exponent, number(-kFar)), number(-kFar), exponent);
+  Value* bounded = choose(builder_.CreateFCmpUGT(low, number(kFar)), number(kFar), low);
+  Value* biased =
+      builder_.CreateAdd(builder_.CreateFPToSI(bounded, word), llvm::ConstantInt::get(word, 1023));
+  Value* power =
+      builder_.CreateBitCast(builder_.CreateShl(biased, llvm::ConstantInt::get(word, 52)), wide);
+  power = choose(builder_.CreateFCmpOEQ(exponent, number(kInfinity)), number(kInfinity), power);
+  power = choose(builder_.CreateFCmpOEQ(exponent, number(-kInfinity)), number(0), power);
+  power = choose(is_nan(exponent), exponent, power);
+  Value* infinite =
+      builder_.CreateFCmpOEQ(unary(llvm::Intrinsic::fabs, exponent), number(kInfinity));
+  Value* factor = builder_.CreateFPExt(a, wide);
+  factor = choose(builder_.CreateAnd(is_nan(factor), infinite), number(1), factor);
+  return builder_.CreateFPTrunc(builder_.CreateFMul(factor, power), a->getType());
 }
 
 Value* Arithmetic::library_call(const char* name, Value* a, Value* b) {

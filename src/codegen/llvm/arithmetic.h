@@ -20,15 +20,18 @@ unsigned lanes_of(llvm::Value* value);
 
 class Arithmetic {
  public:
-  // What the target does by itself: conversions of f16, and of 64-bit integers in lanes.
+  // What the target does by itself: conversions of f16, and of 64-bit integers in lanes; AVX-512's
+  // vscalefps.
   struct Abilities {
     bool converts_half = false;
     bool converts_wide_lanes = false;
+    bool scales = false;
   };
   Arithmetic(Builder& builder, Abilities abilities)
       : builder_(builder),
         has_half_(abilities.converts_half),
-        fast_index_lanes_(abilities.converts_wide_lanes) {}
+        fast_index_lanes_(abilities.converts_wide_lanes),
+        scales_(abilities.scales) {}
 
   struct Operand {
     llvm::Value* value;
@@ -43,6 +46,8 @@ class Arithmetic {
   llvm::Value* int_op(Op op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* compare(Op op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* extreme(Op op, llvm::Value* a, llvm::Value* b);
+  llvm::Value* scale(llvm::Value* a, llvm::Value* b);
+  llvm::Value* scale_by_instruction(llvm::Value* a, llvm::Value* b);
   llvm::Value* divide(Op op, DType dtype, const Operand& a, const Operand& b);
   llvm::Value* divide_signed(Op op, llvm::Value* a, llvm::Value* b);
   llvm::Value* divide_lanes(Op op, llvm::Value* a, uint64_t divisor);
@@ -71,7 +76,7 @@ class Arithmetic {
   }
 
   Builder& builder_;
-  bool has_half_, fast_index_lanes_;
+  bool has_half_, fast_index_lanes_, scales_;
 };
 
 }  // namespace anneal

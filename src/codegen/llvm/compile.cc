@@ -10,6 +10,9 @@
 #include <fmt/ranges.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringMap.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -79,6 +82,26 @@ std::unique_ptr<llvm::Module> make_module(llvm::LLVMContext& context,
   return module;
 }
 
+// LLVM's own code generator, of which x86 loses the scheduler behind register allocation: such
+// processors reorder by themselves, and it takes half a millisecond a kernel.
+bool add_passes(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine,
+                llvm::raw_pwrite_stream& stream, llvm::CodeGenFileType kind) {
+  auto& generator = static_cast<llvm::LLVMTargetMachine&>(machine);
+  auto* module_info = new llvm::MachineModuleInfoWrapperPass(&generator);  // the manager owns both
+  llvm::TargetPassConfig* config = generator.createPassConfig(passes);
+  config->setDisableVerify(true);
+  if (machine.getTargetTriple().isX86()) config->disablePass(&llvm::PostRASchedulerID);
+  passes.add(config);
+  passes.add(module_info);
+  if (config->addISelPasses()) return false;
+  config->addMachinePasses();
+  config->setInitialized();
+  if (generator.addAsmPrinter(passes, stream, nullptr, kind, module_info->getMMI().getContext()))
+    return false;
+  passes.add(llvm::createFreeMachineFunctionPass());
+  return true;
+}
+
 llvm::SmallVector<char, 0> generate(std::span<const Program* const> programs,
                                     const CpuTarget& target, llvm::CodeGenFileType kind) {
   llvm::LLVMContext context;
@@ -86,7 +109,7 @@ llvm::SmallVector<char, 0> generate(std::span<const Program* const> programs,
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (machine_of_thread(target).addPassesToEmitFile(passes, stream, nullptr, kind, true)) {
+  if (!add_passes(passes, machine_of_thread(target), stream, kind)) {
     throw InternalError("LLVM has no code generator for " + target.triple);
   }
   passes.run(*module);

@@ -28,10 +28,11 @@ constexpr unsigned kBuffersArgument = 0, kSizesArgument = 1, kBeginArgument = 2,
 
 // Of the processor as a whole: a name may stand for features that nobody listed.
 Arithmetic::Abilities abilities_of(const llvm::TargetMachine& machine) {
-  if (machine.getTargetTriple().isAArch64()) return {true, false};
+  if (machine.getTargetTriple().isAArch64()) return {true, false, false};
   if (!machine.getTargetTriple().isX86()) return {};
   const llvm::MCSubtargetInfo& processor = *machine.getMCSubtargetInfo();
-  return {processor.checkFeatures("+f16c"), processor.checkFeatures("+avx512dq")};
+  return {processor.checkFeatures("+f16c"), processor.checkFeatures("+avx512dq"),
+          processor.checkFeatures("+avx512f")};
 }
 
 // A value and what is known of it.
@@ -83,6 +84,9 @@ class Emitter {
     // Some x86 tunings prefer halves of their registers unless asked.
     const std::string width = std::to_string(8 * target.vector_bytes);
     function_->addFnAttr("prefer-vector-width", width);
+    // Vectors that find no register otherwise lie across lines of the cache, or not, by chance.
+    function_->addFnAttr(
+        llvm::Attribute::getWithStackAlignment(context_, llvm::Align(kLocalAlignment)));
     for (unsigned i : {kBuffersArgument, kSizesArgument, kLocalArgument}) {
       function_->addParamAttr(i, llvm::Attribute::NoAlias);
     }
@@ -172,6 +176,7 @@ class Emitter {
       case Code::Zip: result.value = zip(instruction); return;
       case Code::Load: result.value = load(instruction); return;
       case Code::Store: store(instruction); return;
+      case Code::Prefetch: prefetch(instruction); return;
       case Code::Loop:
         open_loop(value(instruction, 0), value(instruction, 1), value(instruction, 2),
                   operand(instruction, 0).never_negative);
@@ -312,7 +317,61 @@ class Emitter {
     return byte_size(instruction.dtype) < 4;
   }
 
+  llvm::Instruction* finish_load(llvm::Instruction* loaded, const Instruction& instruction) {
+    mark(loaded, instruction);
+    if (is_constant_memory(instruction))
+      loaded->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+    return loaded;
+  }
+
+  // Whether it reads every second element, as many as a gather would have to go for one by one.
+  bool is_every_second(const Instruction& load) const {
+    if (is_taken_apart(load) || load.lanes < 4 || load.lanes % 2 != 0) return false;
+    const Instruction& place = program_.code[static_cast<size_t>(load.operands[0])];
+    if (place.code != Code::Ramp) return false;
+    const Instruction& step = program_.code[static_cast<size_t>(place.operands[1])];
+    return step.code == Code::Constant && step.bits == 2;
+  }
+
+  // Two vectors of neighbours and the even lanes of both. The second begins one element early where
+  // no mask is, so that it ends with the last element there is.
+  Value* load_every_second(const Instruction& instruction) {
+    const auto lanes = static_cast<int>(instruction.lanes);
+    const Instruction& ramp = program_.code[static_cast<size_t>(instruction.operands[0])];
+    llvm::Type* type = memory_type(instruction.dtype, instruction.lanes);
+    Value* first = builder_.CreateInBoundsGEP(memory_type(instruction.dtype, 1),
+                                              pointers_[instruction.bits], value(ramp, 0));
+    Value* mask = condition(instruction);
+    std::vector<int> chosen;
+    std::array<Value*, 2> parts{};
+    for (int part = 0; part < 2; ++part) {
+      const int skipped = part * (mask ? lanes : lanes - 1);
+      Value* place = builder_.CreateConstInBoundsGEP1_64(memory_type(instruction.dtype, 1), first,
+                                                         static_cast<uint64_t>(skipped));
+      llvm::Instruction* loaded;
+      if (mask) {
+        std::vector<int> spread;
+        llvm::SmallVector<llvm::Constant*> even;
+        for (int lane = 0; lane < lanes; ++lane) {
+          spread.push_back((part * lanes + lane) / 2);
+          even.push_back(builder_.getInt1(lane % 2 == 0));
+        }
+        Value* wanted = builder_.CreateAnd(builder_.CreateShuffleVector(mask, spread),
+                                           llvm::ConstantVector::get(even));
+        loaded = builder_.CreateMaskedLoad(type, place, alignment(instruction), wanted,
+                                           llvm::Constant::getNullValue(type));
+      } else {
+        loaded = builder_.CreateAlignedLoad(type, place, alignment(instruction));
+      }
+      parts[static_cast<size_t>(part)] = finish_load(loaded, instruction);
+      for (int lane = part * lanes / 2; lane < (part + 1) * lanes / 2; ++lane)
+        chosen.push_back(2 * lane - skipped + part * lanes);
+    }
+    return builder_.CreateShuffleVector(parts[0], parts[1], chosen);
+  }
+
   Value* load(const Instruction& instruction) {
+    if (is_every_second(instruction)) return load_every_second(instruction);
     llvm::Type* type = memory_type(instruction.dtype, instruction.lanes);
     Value* place = address(instruction);
     Value* mask = condition(instruction);
@@ -332,10 +391,7 @@ class Emitter {
       if (mask) place = builder_.CreateSelect(mask, place, zero());
       loaded = builder_.CreateAlignedLoad(type, place, alignment(instruction));
     }
-    mark(loaded, instruction);
-    if (is_constant_memory(instruction)) {
-      loaded->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
-    }
+    finish_load(loaded, instruction);
     if (!is_bool(instruction.dtype)) return loaded;
     return builder_.CreateICmpNE(loaded, llvm::Constant::getNullValue(type));
   }
@@ -368,6 +424,16 @@ class Emitter {
                           llvm::MDNode::get(builder_.getContext(), {one}));
       }
     }
+  }
+
+  // Into the second cache: the first one is full of what is worked on.
+  void prefetch(const Instruction& instruction) {
+    constexpr unsigned kRead = 0, kSecondCache = 2, kData = 1;
+    Value* place = builder_.CreateGEP(memory_type(instruction.dtype, 1),
+                                      pointers_[instruction.bits], value(instruction, 0));
+    builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()},
+                             {place, builder_.getInt32(kRead), builder_.getInt32(kSecondCache),
+                              builder_.getInt32(kData)});
   }
 
   // Eight bytes that are always 0.

@@ -178,6 +178,8 @@ Capabilities cpu_capabilities() {
   Capabilities capabilities;
   capabilities.vector_bytes = host_target().vector_bytes;
   capabilities.tiles = true;
+  // Registers of 64 bytes are AVX-512.
+  capabilities.scale_instruction = capabilities.vector_bytes >= 64;
   capabilities.vector_registers = capabilities.vector_bytes >= 64 ? 32 : 16;
   for (const CacheLevel& cache : describe_machine().caches) {
     if (cache.kind == "instruction" || cache.bytes <= 0) continue;
