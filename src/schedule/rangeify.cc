@@ -31,6 +31,8 @@ constexpr size_t kLargestCone = 256;
 constexpr double kFewOperations = 0.065, kModerate = 3;
 // Values that many kernels compute again for themselves would make scheduling slow.
 constexpr size_t kMostUses = 16;
+// What it costs an element not to be there.
+constexpr double kCondition = 0.05;
 
 NodeRef true_condition() { return make_const(Scalar::of_int(DType::Bool, 1)); }
 bool is_true(NodeRef condition) { return condition->is_const() && condition->arg.bits == 1; }
@@ -234,6 +236,7 @@ class Rangeifier {
       if (node->dtype == DType::Index || element_estimate(*node->shape) < elements) continue;
       if (node != root && (is_stored(node) || users_[node] > 1)) continue;
       if (is_elementwise(node->op)) cost += compute_cost(node);
+      if (node->op == Op::Pad) cost += kCondition;
       stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
     }
     return cost;
@@ -257,6 +260,7 @@ class Rangeifier {
         continue;
       }
       if (is_elementwise(node->op)) cost += share * compute_cost(node);
+      if (node->op == Op::Pad) cost += share * kCondition;
       stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
     }
     return cost;

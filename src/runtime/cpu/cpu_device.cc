@@ -178,6 +178,7 @@ Capabilities cpu_capabilities() {
   Capabilities capabilities;
   capabilities.vector_bytes = host_target().vector_bytes;
   capabilities.tiles = true;
+  capabilities.max_buffers = 1024;  // they are addresses in a table: only code size limits them
   // Registers of 64 bytes are AVX-512.
   capabilities.scale_instruction = capabilities.vector_bytes >= 64;
   capabilities.vector_registers = capabilities.vector_bytes >= 64 ? 32 : 16;
