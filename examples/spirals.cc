@@ -25,12 +25,12 @@ int main() {
   optim::AdamW adamw(net, {.lr = optim::cosine(0.01, 0.0, 2000)});
   auto train = compile([&] {
     const auto [arm, points] = spirals(256);  // drawn anew each time the step runs
-    const Tensor loss = cross_entropy(net(points), arm);
+    Tensor loss = cross_entropy(net(points), arm);
     adamw.update(loss);
     return loss;
   });
   for (int i = 0; i <= 2000; ++i) {
-    const Tensor loss = train();
+    Tensor loss = train();
     if (i % 400 == 0) std::printf("step %4d  loss %.4f\n", i, loss.item());
   }
   const auto [arm, points] = spirals(1000);

@@ -10,7 +10,7 @@
 
 #include <anneal/anneal.h>
 
-#include "training_models.h"
+#include "bench/training_models.h"
 
 using namespace anneal;
 
@@ -68,7 +68,7 @@ void check_losses(std::string_view name, int64_t block, const Model& model, Tens
 
   optim::AdamW adamw(model);
   auto step = compile([&](const Tensor& x, const Tensor& y) {
-    const Tensor loss = model.loss(x, y);
+    Tensor loss = model.loss(x, y);
     adamw.update(loss);
     return loss;
   });
