@@ -198,11 +198,54 @@ ValueId CodeBuilder::fold(Op op, DType dtype, std::span<const ValueId> operands)
   return kNoValue;
 }
 
+// The conditions that all must hold where `value` does: whole masks, and those of single elements.
+void CodeBuilder::collect_conditions(ValueId value, std::vector<ValueId>& conditions) const {
+  const Instruction& instruction = at(value);
+  if (instruction.code == Code::Compute && instruction.op == Op::And) {
+    collect_conditions(instruction.operands[0], conditions);
+    collect_conditions(instruction.operands[1], conditions);
+  } else {
+    conditions.push_back(instruction.code == Code::Splat ? instruction.operands[0] : value);
+  }
+}
+
+// Single conditions become one before it is spread over lanes, and what is known outside of a loop
+// is brought together there.
+ValueId CodeBuilder::join_masks(ValueId a, ValueId b, int lanes) {
+  std::vector<ValueId> conditions;
+  collect_conditions(a, conditions);
+  collect_conditions(b, conditions);
+  std::stable_sort(conditions.begin(), conditions.end(), [&](ValueId left, ValueId right) {
+    return scope_of(left)->depth < scope_of(right)->depth;
+  });
+  ValueId single = kNoValue, mask = kNoValue;
+  for (ValueId each : conditions) {
+    if (is_constant(each, 1)) continue;
+    if (this->lanes(each) == 1)
+      single = both(single, each);
+    else
+      mask = mask == kNoValue || mask == each
+                 ? each
+                 : append_compute(Op::And, DType::Bool, std::array{mask, each}, lanes);
+  }
+  if (single == kNoValue) return mask == kNoValue ? splat(truth(true), lanes) : mask;
+  const ValueId spread = splat(single, lanes);
+  return mask == kNoValue ? spread
+                          : append_compute(Op::And, DType::Bool, std::array{mask, spread}, lanes);
+}
+
 ValueId CodeBuilder::compute(Op op, DType dtype, std::span<const ValueId> operands) {
   int lanes = 1;
   for (ValueId operand : operands) lanes = std::max(lanes, this->lanes(operand));
   if (lanes == 1)
     if (ValueId folded = fold(op, dtype, operands); folded != kNoValue) return folded;
+  if (lanes > 1 && op == Op::And && dtype == DType::Bool)
+    return join_masks(operands[0], operands[1], lanes);
+  return append_compute(op, dtype, operands, lanes);
+}
+
+ValueId CodeBuilder::append_compute(Op op, DType dtype, std::span<const ValueId> operands,
+                                    int lanes) {
   Instruction instruction{Code::Compute};
   instruction.op = op;
   instruction.dtype = dtype;

@@ -110,6 +110,9 @@ class CodeBuilder {
 
   ValueId append(const Instruction& instruction, Scope* scope);
   ValueId unique(const Instruction& instruction, Scope* scope);
+  ValueId append_compute(Op op, DType dtype, std::span<const ValueId> operands, int lanes);
+  void collect_conditions(ValueId value, std::vector<ValueId>& conditions) const;
+  ValueId join_masks(ValueId a, ValueId b, int lanes);
   ValueId fold(Op op, DType dtype, std::span<const ValueId> operands);
   ValueId fold_scalars(Op op, DType dtype, std::span<const ValueId> operands);
   void write(const Scope& scope, std::vector<Instruction>& out, std::vector<ValueId>& renamed);
