@@ -17,6 +17,7 @@ void sample(const SampleOptions& options) {
   RunOptions as_saved;
   as_saved.model = model;
   as_saved.resume = options.resume;
+  as_saved.needs_data = false;
   const OpenedRun run = open_run(as_saved);
   if (options.prompt.empty())
     throw UserError("the prompt is empty", "give at least one character to --prompt", {});

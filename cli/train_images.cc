@@ -82,7 +82,7 @@ class ImageTask : public Task {
   }
 
   double learn(const Batch& batch) override {
-    const Inputs& inputs = inputs_of(batch.items);
+    const Inputs& inputs = inputs_.at(batch.items);
     inputs.image.write(batch.pixels);
     inputs.label.write(batch.targets);
     last_ = batch.items;
@@ -131,19 +131,22 @@ class ImageTask : public Task {
     model_ = std::move(model);
   }
 
-  // Eighths of the batch in turn, for dynmlp.
+  // Of dynmlp, an eighth of --batch, two eighths, .. and again.
   int64_t batch_size(int64_t step) const {
     if (!dynamic_) return settings_.batch;
     return std::max<int64_t>(1, settings_.batch * (step % kDynamicSizes + 1) / kDynamicSizes);
   }
 
-  // Memory that batches of one size are written to, again and again.
-  const Inputs& inputs_of(int64_t size) {
-    const auto known = inputs_.find(size);
-    if (known != inputs_.end()) return known->second;
-    const Inputs fresh{parameter("image", zeros({size, models::kPixels})),
-                       parameter("label", zeros({size}, DType::I32))};
-    return inputs_.emplace(size, fresh).first->second;
+  // Memory for batches of every size, to be written to again and again.
+  std::map<int64_t, Inputs> make_inputs() const {
+    std::map<int64_t, Inputs> inputs;
+    for (int64_t step = 0; step < kDynamicSizes; ++step) {
+      const int64_t size = batch_size(step);
+      if (!inputs.contains(size))
+        inputs[size] = {parameter("image", zeros({size, models::kPixels})),
+                        parameter("label", zeros({size}, DType::I32))};
+    }
+    return inputs;
   }
 
   CompileOptions step_options() const {
@@ -161,7 +164,7 @@ class ImageTask : public Task {
   std::unique_ptr<nn::Module> model_;
   std::function<Tensor(const Tensor&)> forward_;
   std::unique_ptr<optim::AdamW> optimizer_;
-  std::map<int64_t, Inputs> inputs_;
+  std::map<int64_t, Inputs> inputs_ = make_inputs();
   int64_t last_ = 0;  // size of the last batch
   Compiled<std::function<Tensor(const Tensor&, const Tensor&)>> step_ = compile(
       [this](const Tensor& image, const Tensor& label) {

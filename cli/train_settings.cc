@@ -108,6 +108,7 @@ Settings settle(const RunOptions& options, const io::Metadata* checkpoint) {
   Settings settings;
   const ModelRow& row = row_named(options.model);
   settings.row = &row;
+  settings.needs_data = options.needs_data;
   if (checkpoint) {
     const std::string kept = find(*checkpoint, "model");
     if (kept != row.name)

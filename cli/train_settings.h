@@ -18,6 +18,7 @@ struct RunOptions {
   std::optional<int> threads;
   std::optional<int64_t> batch, seed, layers, heads, width, block;
   std::optional<double> lr;
+  bool needs_data = true;  // a model can write without the text it learned from
 };
 
 struct ModelRow {
@@ -34,6 +35,7 @@ struct Settings {
   int64_t layers = 0, heads = 0, width = 0, block = 0, batch = 0, seed = 0;
   double lr = 0;
   std::string data;  // empty: what is built in
+  bool needs_data = true;
 
   io::Metadata metadata() const;
 };

@@ -33,13 +33,13 @@ std::string load(const std::string& path) {
 }
 
 io::Vocabulary vocabulary_of(const State* kept, const std::string& text) {
-  if (kept)
-    for (const auto& [name, tensor] : *kept)
-      if (name == kVocabulary) return io::Vocabulary(tensor.to_vector<int32_t>());
-  return io::Vocabulary(text);
+  if (!kept) return io::Vocabulary(text);
+  for (const auto& [name, tensor] : *kept)
+    if (name == kVocabulary) return io::Vocabulary(tensor.to_vector<int32_t>());
+  throw UserError("the checkpoint has no vocabulary", "it is damaged: take another one", {});
 }
 
-// Everything that can be drawn with these chances, as numbers that grow to 1.
+// One token, by the chances that the logits stand for; the likeliest at temperature 0.
 int32_t draw(std::span<const float> logits, double temperature, io::HostRandom& random) {
   const auto best = std::ranges::max_element(logits);
   if (temperature == 0) return static_cast<int32_t>(best - logits.begin());
@@ -56,7 +56,7 @@ class TextTask : public Task {
  public:
   TextTask(const Settings& settings, const State* kept)
       : settings_(settings),
-        text_(load(settings.data)),
+        text_(settings.needs_data ? load(settings.data) : ""),
         vocabulary_(vocabulary_of(kept, text_)),
         tokens_(vocabulary_.encode(text_)),
         trained_(static_cast<int64_t>(tokens_.size()) * 9 / 10),
@@ -69,7 +69,7 @@ class TextTask : public Task {
         optimizer_(model_,
                    {.lr = settings.lr, .gradients = {.clip_norm = 1, .skip_non_finite = true}}) {
     const int64_t needed = settings.block + 2, scored = all() - trained_;
-    if (std::min(trained_, scored) < needed)
+    if (settings.needs_data && std::min(trained_, scored) < needed)
       throw UserError(fmt::format("the text has {} characters, of which {} are kept to test, but a "
                                   "block of {} needs {}",
                                   all(), scored, settings.block, needed),

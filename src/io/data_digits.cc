@@ -77,7 +77,8 @@ double distance(Point p, Point a, Point b) {
   const double dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
   const double t =
       length > 0 ? std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / length, 0.0, 1.0) : 0;
-  return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
+  const double x = p.x - a.x - t * dx, y = p.y - a.y - t * dy;
+  return std::sqrt(x * x + y * y);
 }
 
 // Ink within `radius` of the segment, fading out over the next pixel.

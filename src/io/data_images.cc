@@ -57,7 +57,7 @@ Images load_part(const std::string& folder, const std::string& part) {
 }  // namespace
 
 ImageData load_images(const std::string& folder) {
-  const CallScope call("load_images", std::source_location::current());
+  const CallScope call("load_images", {});
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
     fail(fmt::format("\"{}\" is not a folder", folder),

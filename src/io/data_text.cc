@@ -52,7 +52,7 @@ std::string to_utf8(int32_t code) {
   if (code < 0x80) return {static_cast<char>(code)};
   std::string text;
   const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  text += static_cast<char>((0xf00 >> more & 0xff) | code >> (6 * more));
+  text += static_cast<char>((0xff00 >> (more + 1) & 0xff) | code >> (6 * more));
   for (int i = more - 1; i >= 0; --i) text += static_cast<char>(0x80 | (code >> (6 * i) & 0x3f));
   return text;
 }
