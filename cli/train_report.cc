@@ -14,7 +14,7 @@
 namespace anneal::cli {
 namespace {
 
-constexpr size_t kSparks = 24, kSpeeds = 50;
+constexpr size_t kSparks = 16, kSpeeds = 50;
 constexpr auto kFrame = std::chrono::milliseconds(50);  // between two drawings of the bar
 
 size_t terminal_width() {
@@ -23,7 +23,7 @@ size_t terminal_width() {
 }
 
 // From the lowest to the highest of the values, in eight heights.
-std::string sparkline(const std::deque<double>& values) {
+std::string sparkline(const std::vector<double>& values) {
   constexpr std::array kHeights{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const auto [low, high] = std::ranges::minmax(values);
   std::string text;
@@ -99,8 +99,7 @@ void Report::step(const StepResult& result) {
   // The first step compiles: it says nothing about the next ones.
   if (result.step > first_ + 1) speeds_.emplace_back(result.ms * 1e-3, result.items);
   if (speeds_.size() > kSpeeds) speeds_.pop_front();
-  losses_.push_back(result.loss);
-  if (losses_.size() > kSparks) losses_.pop_front();
+  remember(result.loss);
   if (form_ == Form::Bar)
     draw_bar(result);
   else if (result.step % every_ == 0 || result.step == first_ + 1 || result.step == steps_)
@@ -140,6 +139,21 @@ void Report::done(const RunResult& result) {
   if (!result.sample.empty()) line("\n" + result.sample);
 }
 
+void Report::remember(double loss) {
+  if (losses_.empty() || steps_in_last_ == steps_a_loss_) {
+    if (losses_.size() == kSparks) {  // no room: one for two
+      for (size_t i = 0; i < kSparks / 2; ++i)
+        losses_[i] = (losses_[2 * i] + losses_[2 * i + 1]) / 2;
+      losses_.resize(kSparks / 2);
+      steps_a_loss_ *= 2;
+    }
+    losses_.push_back(0);
+    steps_in_last_ = 0;
+  }
+  ++steps_in_last_;
+  losses_.back() += (loss - losses_.back()) / static_cast<double>(steps_in_last_);
+}
+
 void Report::line(const std::string& text) {
   clear_bar();
   write_now(text + "\n");
@@ -161,10 +175,11 @@ void Report::draw_bar(const StepResult& result) {
   drawn_ = now;
   double seconds = 0;  // a step, of late
   for (const auto& [s, items] : speeds_) seconds += s / static_cast<double>(speeds_.size());
-  const std::string numbers = fmt::format(
-      "{}/{}  loss {:.4f}  {} {}/s  {} left  ", result.step, steps_, result.loss, grouped(rate()),
-      unit_, time_text(seconds * static_cast<double>(steps_ - result.step)));
-  const size_t width = terminal_width(), taken = numbers.size() + losses_.size() + 2;
+  const std::string numbers =
+      fmt::format("{:>{}}/{}  loss {:.4f}  {} {}/s  {} left  ", result.step,
+                  std::to_string(steps_).size(), steps_, result.loss, grouped(rate()), unit_,
+                  time_text(seconds * static_cast<double>(steps_ - result.step)));
+  const size_t width = terminal_width(), taken = numbers.size() + kSparks + 2;
   const size_t cells = width > taken + 6 ? std::min<size_t>(width - taken - 2, 30) : 0;
   const size_t full = cells * static_cast<size_t>(result.step) / static_cast<size_t>(steps_);
   std::string bar;

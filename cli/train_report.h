@@ -47,6 +47,7 @@ class Report {
  private:
   using Clock = std::chrono::steady_clock;
   void line(const std::string& text);
+  void remember(double loss);
   void draw_bar(const StepResult& result);
   void clear_bar();
   double rate() const;  // items a second, of the last steps
@@ -56,7 +57,8 @@ class Report {
   const char* unit_;
   int64_t first_, steps_, every_;
   Clock::time_point started_ = Clock::now(), drawn_;
-  std::deque<double> losses_;                      // the last ones
+  std::vector<double> losses_;  // of the whole run, means of so many steps each:
+  int64_t steps_a_loss_ = 1, steps_in_last_ = 0;
   std::deque<std::pair<double, int64_t>> speeds_;  // seconds and items of the last steps
   bool bar_shown_ = false;
 };

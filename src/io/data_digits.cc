@@ -33,7 +33,7 @@ Stroke joined(Stroke first, const Stroke& second) {
 }
 
 const std::array<std::vector<Stroke>, 10>& shapes() {
-  static const std::array<std::vector<Stroke>, 10> kShapes{{
+  static const std::array<std::vector<Stroke>, 10> by_digit{{
       {arc({.5, .5}, .27, .4, 0, 1)},
       {{{.35, .28}, {.53, .1}, {.53, .9}}},
       {joined(arc({.5, .32}, .25, .22, -.5, .08), {{.26, .9}, {.77, .9}})},
@@ -45,7 +45,7 @@ const std::array<std::vector<Stroke>, 10>& shapes() {
       {arc({.5, .3}, .21, .2, 0, 1), arc({.5, .7}, .26, .21, 0, 1)},
       {joined(arc({.5, .33}, .23, .23, 0, 1), {{.73, .34}, {.62, .92}})},
   }};
-  return kShapes;
+  return by_digit;
 }
 
 // A random affine map of the unit square to pixels, with a gentle wave on top.
