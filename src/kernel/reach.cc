@@ -43,7 +43,7 @@ class ReachFinder {
       if (!is_tile(store->source(0)))
         for (NodeRef axis : store_axes(store))
           if (std::ranges::count(axes_, axis)) return {};
-    if (!window_ || (!window_->first && !window_->last)) return {};
+    if (!window_ || (!window_->first && !window_->last) || !sees_itself()) return {};
     std::vector<KernelBody::Reach> reaches;
     for (NodeRef axis : axes_) reaches.push_back({axis, window_->first, window_->last});
     return reaches;
@@ -55,6 +55,16 @@ class ReachFinder {
   bool reads_tile(NodeRef root) const {
     return std::ranges::any_of(topological_order({&root, 1}), [&](NodeRef node) {
       return node->op == Op::Load && is_tile(node->source(0));
+    });
+  }
+
+  // Every row sees one element at least: of one that sees none, all is NaN.
+  bool sees_itself() const {
+    if (window_->last && *window_->last < 0) return false;
+    if (!window_->first) return true;
+    NodeRef rows = body_.axis_of(row_).size;
+    return *window_->first <= 0 && std::ranges::all_of(axes_, [&](NodeRef axis) {
+      return body_.axis_of(axis).size == rows;
     });
   }
 

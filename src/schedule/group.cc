@@ -15,6 +15,8 @@
 namespace anneal {
 namespace {
 
+// Of one body: more make it no faster, and longer to look at.
+constexpr int kMostBuffers = 64;
 // A kernel needs rows to work on at once, unless it is little work.
 constexpr double kEnoughRows = 16, kLittleWork = 2048;
 
@@ -175,7 +177,7 @@ class Grouper {
     drop_unread_stores(from, to);
     candidate_.refresh();
     if (static_cast<int>(candidate_.reads.size() + candidate_.writes.size()) >
-        options_.capabilities.max_buffers) {
+        std::min(kMostBuffers, options_.capabilities.max_buffers)) {
       for (StoredValue& stored : program_.stored)
         if (std::ranges::binary_search(fragment(from).writes, stored.buffer))
           stored.reason = UnfusedReason::Limit;
