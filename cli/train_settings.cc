@@ -12,6 +12,8 @@
 namespace anneal::cli {
 namespace {
 
+constexpr int64_t kLargest = 1 << 20;  // size that a checkpoint may ask for
+
 struct SizeRow {
   const char* name;
   int64_t ModelRow::* standard;
@@ -42,7 +44,7 @@ int64_t settle_size(const SizeRow& size, const ModelRow& row, const RunOptions& 
     return 0;
   }
   if (!checkpoint) return given.value_or(row.*size.standard);
-  const int64_t kept = number_of(*checkpoint, size.name);
+  const int64_t kept = number_of(*checkpoint, size.name, 1, kLargest);
   if (given && *given != kept)
     throw UserError(fmt::format("\"{}\" has {} {}, --{} says {}", options.resume, size.name, kept,
                                 size.name, *given),
@@ -83,10 +85,10 @@ std::string find(const io::Metadata& metadata, std::string_view key) {
   return entry == metadata.end() ? "" : entry->second;
 }
 
-int64_t number_of(const io::Metadata& metadata, std::string_view key) {
+int64_t number_of(const io::Metadata& metadata, std::string_view key, int64_t least, int64_t most) {
   const std::string text = find(metadata, key);
   const std::optional<int64_t> value = parsed<int64_t>(text);
-  if (!value || *value < 0)
+  if (!value || *value < least || *value > most)
     throw UserError(fmt::format("the checkpoint says {} is \"{}\"", key, text),
                     "it is damaged: take another one", {});
   return *value;
@@ -122,7 +124,8 @@ Settings settle(const RunOptions& options, const io::Metadata* checkpoint) {
     throw UserError(
         fmt::format("a width of {} does not divide into {} heads", settings.width, settings.heads),
         "choose a --heads that divides --width", {});
-  settings.batch = options.batch.value_or(checkpoint ? number_of(*checkpoint, "batch") : row.batch);
+  settings.batch =
+      options.batch.value_or(checkpoint ? number_of(*checkpoint, "batch", 1, kLargest) : row.batch);
   settings.seed = options.seed.value_or(checkpoint ? number_of(*checkpoint, "seed") : 1);
   settings.lr = options.lr.value_or(
       checkpoint ? parsed<double>(find(*checkpoint, "lr")).value_or(row.lr) : row.lr);

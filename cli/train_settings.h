@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,7 +47,8 @@ Settings settle(const RunOptions& options, const io::Metadata* checkpoint);
 
 // The value of a key; empty when there is none.
 std::string find(const io::Metadata& metadata, std::string_view key);
-// Of a checkpoint, where the number must be there and not negative.
-int64_t number_of(const io::Metadata& metadata, std::string_view key);
+// Of a checkpoint, where the number must be there and within bounds.
+int64_t number_of(const io::Metadata& metadata, std::string_view key, int64_t least = 0,
+                  int64_t most = std::numeric_limits<int64_t>::max());
 
 }  // namespace anneal::cli
