@@ -56,9 +56,13 @@ TEST_CASE("data: an epoch takes every image once, the next in another order") {
 }
 
 TEST_CASE("data: every text comes back from its tokens") {
-  for (const std::string text :
-       {"abc abc", "äöü €uro \U0001F600", "bare \xff\xc3 bytes \xe2\x82", "\xed\xa0\x80\xc0\x80",
-        "line\nline\r\n\t", std::string("a\0b", 3).c_str()}) {
+  const std::vector<std::string> texts{"abc abc",
+                                       "äöü €uro \U0001F600",
+                                       "bare \xff\xc3 bytes \xe2\x82",
+                                       "\xed\xa0\x80\xc0\x80",
+                                       "line\nline\r\n\t",
+                                       {"a\0b", 3}};
+  for (const std::string& text : texts) {
     const io::Vocabulary vocabulary(text);
     std::string again;
     for (const int32_t token : vocabulary.encode(text)) again += vocabulary.decode(token);
