@@ -21,8 +21,8 @@ struct BenchTable {
 };
 
 constexpr BenchTable kBenches[] = {
-    {"gemm", bench_gemm},           {"conv", bench_conv},       {"rows", bench_rows},
-    {"attention", bench_attention}, {"compile", bench_compile},
+    {"gemm", bench_gemm},           {"conv", bench_conv},   {"rows", bench_rows},
+    {"attention", bench_attention}, {"train", bench_train}, {"compile", bench_compile},
 };
 constexpr std::string_view kCompiler = "compiler", kAll = "all";
 

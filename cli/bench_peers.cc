@@ -10,12 +10,14 @@ namespace {
 
 constexpr double kPatience = 120;  // the slowest answer is the first: it allocates and warms up
 
-// Threads for every library that might count them in its own way, and memory that malloc keeps:
-// fresh pages cost more than most of what is measured here.
+// Threads for every library that might count them in its own way, an OpenBLAS that shares OpenMP's,
+// where there is one, and memory that malloc keeps: fresh pages cost more than most of what is
+// measured here.
 LineProcess::Settings settings(int threads) {
   const std::string count = std::to_string(threads);
   return {{"OMP_NUM_THREADS", count},
           {"OPENBLAS_NUM_THREADS", count},
+          {"LD_LIBRARY_PATH", ANNEAL_OPENBLAS_FOLDER},
           {"MALLOC_MMAP_MAX_", "0"},
           {"MALLOC_TRIM_THRESHOLD_", "17179869184"},
           {"MALLOC_TOP_PAD_", "268435456"}};

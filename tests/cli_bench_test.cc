@@ -37,6 +37,18 @@ TEST_CASE("cli: bench gives a row for each case and number of threads") {
   }
 }
 
+TEST_CASE("cli: bench times training steps") {
+  const Json shown = json_of("bench train --case MLP --seconds 0 --threads 1");
+  REQUIRE(shown["rows"].size() == 1);
+  const Json& row = shown["rows"][0];
+  CHECK(row["bench"] == "train");
+  CHECK(row["unit"] == "ms");
+  CHECK(row["ours"].get<double>() > 0);
+  if (!row["ratio"].is_null())
+    CHECK(row["ratio"].get<double>() ==
+          doctest::Approx(row["peer_value"].get<double>() / row["ours"].get<double>()));
+}
+
 TEST_CASE("cli: bench as a table") {
   const Run run = anneal_run(std::string(kQuick) + " --threads 1 2>/dev/null");
   CHECK(run.code == 0);

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Times PyTorch for `anneal bench`, which runs it as a process of its own.
 
-Reads lines "SECONDS rows OP ROWS COLUMNS", answers each with one line:
+Reads lines, each with what to time and for about how long,
+  SECONDS rows OP ROWS COLUMNS       an op on tensors of that size
+  SECONDS train MODEL BATCH BLOCK    a training step; BLOCK is that of a gpt, else 0
+and answers each with one line:
   time SECONDS NAME   the fastest run in about that time
   none REASON         PyTorch is missing, or has no such op
 Results go to memory that is there already where an op allows it; for the others the caller sets
@@ -14,6 +17,8 @@ import time
 try:
     import torch
     import torch.nn.functional as functional
+
+    import torch_models
 except ImportError as error:
     torch, problem = None, str(error)
 
@@ -46,33 +51,38 @@ def least_time(run, seconds):
             return least
 
 
+def prepare(kind, what, first, second):
+    """A function that does once what a line asks for."""
+    if kind == "rows":
+        return operations(first, second)[what]
+    if kind == "train":
+        step = torch_models.training_step(torch_models.make_model(what, second))
+        x, y = torch_models.random_batch(what, first, second)
+        return lambda: step(x, y)
+    raise ValueError(f"PyTorch is not asked for {kind}")
+
+
 class Peer:
     def __init__(self):
-        self.sizes, self.table = None, {}
-        self.last = None
+        self.case, self.run = None, None
 
     def answer(self, line):
         if torch is None:
             return f"none {problem}"
-        words = line.split()
-        if len(words) != 5 or words[1] != "rows":
-            return "none PyTorch is not asked for that"
-        seconds, op, sizes = float(words[0]), words[2], (int(words[3]), int(words[4]))
-        if sizes != self.sizes:
-            self.sizes, self.table = sizes, operations(*sizes)
-        if op not in self.table:
-            return f"none there is no op {op}"
-        if op != self.last:
-            self.last = op
-            least_time(self.table[op], 0)  # to warm up
-        return f"time {least_time(self.table[op], seconds)!r} PyTorch {torch.__version__}"
+        seconds, kind, what, first, second = line.split()
+        with torch.set_grad_enabled(kind == "train"):
+            if self.case != (kind, what, first, second):
+                self.case, self.run = None, None  # its memory is free for the next
+                self.run = prepare(kind, what, int(first), int(second))
+                self.case = (kind, what, first, second)
+                least_time(self.run, float(seconds))  # to warm up
+            return f"time {least_time(self.run, float(seconds))!r} PyTorch {torch.__version__}"
 
 
 def main():
     peer = Peer()
     if torch is not None:
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-        torch.set_grad_enabled(False)
     for line in sys.stdin:
         try:
             answer = peer.answer(line)

@@ -97,7 +97,14 @@ Value* Arithmetic::compute(Op op, DType dtype, std::span<const Operand> operands
     case Op::Mod: return divide(op, from, operands[0], operands[1]);
     default: break;
   }
-  if (is_comparison(op)) return compare(op, from, a, b);
+  if (is_comparison(op)) {
+    Value* result = compare(op, from, a, b);
+    // LLVM repeats a comparison in every block that uses it, also inside of loops that it was moved
+    // out of; a frozen one it keeps. Masks of positions are worth a register.
+    const bool keep =
+        is_index(from) && a->getType()->isVectorTy() && llvm::isa<llvm::Instruction>(result);
+    return keep ? builder_.CreateFreeze(result) : result;
+  }
   return is_float(from) ? float_op(op, a, b) : int_op(op, from, a, b);
 }
 

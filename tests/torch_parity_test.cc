@@ -1,0 +1,117 @@
+// Training beside PyTorch: the same models start from the same parameters, see the same batches and
+// must have the same losses. Parameters, batches and losses travel as safetensors.
+#include <cmath>
+#include <filesystem>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <anneal/anneal.h>
+
+#include "training_models.h"
+
+using namespace anneal;
+
+namespace {
+
+constexpr int kSteps = 100;
+constexpr int64_t kBatches = 4;  // used in turns, so that there is something to learn
+constexpr double kTolerance = 1e-3;
+
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("anneal-parity-{}", getpid());
+  Folder() { std::filesystem::create_directory(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+};
+
+// PyTorch's losses; none where no Python here has it.
+std::optional<std::vector<float>> peer_losses(std::string_view model, int64_t block,
+                                              const State& start) {
+  const Folder folder;
+  const std::string in = folder.path / "start.safetensors", out = folder.path / "out.safetensors";
+  io::save_safetensors(in, start);
+  constexpr int kNoPyTorch = 77;
+  // Distributions give PyTorch to their own Python, which need not be the one found first.
+  for (const char* python : {"python3", "/usr/bin/python3"}) {
+    const int status = std::system(  // NOLINT(concurrency-mt-unsafe)
+        fmt::format("OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 {} -B "
+                    "'{}/bench/peers/torch_parity.py' {} {} {} '{}' '{}' >&2",
+                    python, ANNEAL_SOURCE_DIR, model, block, kSteps, in, out)
+            .c_str());
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kNoPyTorch) continue;
+    REQUIRE(status == 0);
+    return io::load_safetensors(out).at(0).second.to_vector();
+  }
+  return {};
+}
+
+// `xs` and `ys` have the batches along their first axis.
+template <typename Model>
+void check_losses(std::string_view name, int64_t block, const Model& model, Tensor xs, Tensor ys) {
+  CAPTURE(name);
+  xs = xs.realize();
+  ys = ys.realize();
+  State start = model.state();
+  start.emplace_back("batches.x", xs);
+  start.emplace_back("batches.y", ys);
+  const std::optional<std::vector<float>> expected = peer_losses(name, block, start);
+  if (!expected) {
+    MESSAGE("skipped: no python3 here has PyTorch");
+    return;
+  }
+  REQUIRE(expected->size() == kSteps);
+
+  optim::AdamW adamw(model);
+  auto step = compile([&](const Tensor& x, const Tensor& y) {
+    const Tensor loss = model.loss(x, y);
+    adamw.update(loss);
+    return loss;
+  });
+  std::vector<std::pair<Tensor, Tensor>> batches;
+  for (int64_t i = 0; i < kBatches; ++i)
+    batches.emplace_back(squeeze(slice(xs, {{i, i + 1}}), {0}).realize(),
+                         squeeze(slice(ys, {{i, i + 1}}), {0}).realize());
+  double worst = 0;
+  for (size_t i = 0; i < kSteps; ++i) {
+    const auto& [x, y] = batches[i % batches.size()];
+    worst = std::fmax(worst, std::fabs(step(x, y).item() - (*expected)[i]));
+  }
+  MESSAGE(fmt::format("{}: losses fall from {:.3f} to {:.3f} and differ by at most {:.1e}", name,
+                      expected->front(), expected->back(), worst));
+  CHECK(worst < kTolerance);
+  CHECK(expected->back() < 0.9 * expected->front());
+}
+
+}  // namespace
+
+TEST_CASE("torch parity: losses of a perceptron") {
+  seed(1);
+  const bench::Mlp model;
+  // Around zero: with pixels that are all positive training is chaotic, and PyTorch in f32 and
+  // PyTorch in f64 part by up to 0.3 within these steps.
+  const Tensor x = randn({kBatches, 64, 784}).realize(), teacher = randn({784, 10});
+  check_losses("mlp", 0, model, x, argmax(matmul(x, teacher)));
+}
+
+TEST_CASE("torch parity: losses of a convolutional network") {
+  seed(2);
+  const bench::ConvNet model;
+  const Tensor x = rand({kBatches, 8, 1, 28, 28}).realize(), y = randint({kBatches, 8}, 0, 10);
+  check_losses("conv", 0, model, x, y);
+}
+
+TEST_CASE("torch parity: losses of a GPT over characters") {
+  seed(3);
+  constexpr int64_t kBlock = 32, kTexts = 4, kVocabulary = bench::CharGpt::kVocabulary;
+  const bench::CharGpt model(kBlock);
+  // What follows a token depends on it and the one before.
+  const Tensor x = randint({kBatches, kTexts, kBlock}, 0, kVocabulary).realize();
+  const Tensor before =
+      concat({slice(x, {{}, {}, {0, 1}}), slice(x, {{}, {}, {0, kBlock - 1}})}, 2);
+  check_losses("gpt", kBlock, model, x, (x + before) % kVocabulary);
+}
