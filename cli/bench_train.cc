@@ -34,7 +34,7 @@ void bench_model(const BenchContext& context, std::string_view name, const Model
                  const Batch& batch, std::string_view peer_case) {
   optim::AdamW adamw(model);
   auto step = compile([&](const Tensor& x, const Tensor& y) {
-    const Tensor loss = model.loss(x, y);
+    Tensor loss = model.loss(x, y);
     adamw.update(loss);
     return loss;
   });
