@@ -1,5 +1,6 @@
 // anneal, the program: reads the command line and hands over to one function a command. Exit codes:
-// 0 it worked, 1 it failed, 2 the command line makes no sense.
+// 0 it worked, 1 it failed, 2 the command line makes no sense, 130 it was interrupted.
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 
@@ -18,6 +19,9 @@
 #include "kernels.h"
 #include "output.h"
 #include "programs.h"
+#include "run.h"
+#include "sample.h"
+#include "train.h"
 
 namespace anneal::cli {
 namespace {
@@ -28,7 +32,13 @@ struct CommandRow {
   std::string_view group, name, arguments, does, example;
 };
 
-constexpr std::array<CommandRow, 6> kCommands{{
+constexpr std::array<CommandRow, 9> kCommands{{
+    {"use", "train", "MODEL", "trains a model, shows how it goes, keeps checkpoints",
+     "anneal train mlp --save mlp.safetensors"},
+    {"use", "run", "MODEL", "how good a model is on data it was not trained on",
+     "anneal run mlp --resume mlp.safetensors"},
+    {"use", "sample", "", "what a trained nanogpt writes",
+     "anneal sample --resume gpt.safetensors"},
     {"look", "graph", "PROGRAM", "a training step as one graph, node by node",
      "anneal graph mlp --step"},
     {"look", "explain", "OP|PROGRAM", "an op's rules, or the rules that rewrote a program",
@@ -51,7 +61,8 @@ std::string help_text() {
     text += fmt::format("  {:<8} {:<11} {:<52} {}\n", row.name, row.arguments, row.does,
                         paint(Colour::Dim, row.example));
   }
-  text += fmt::format("\nprograms: {}\n", fmt::join(program_names(), ", "));
+  text += fmt::format("\nmodels: {}\nprograms: {}\n", fmt::join(model_names(), ", "),
+                      fmt::join(program_names(), ", "));
   return text + "anneal COMMAND --help says more; anneal --version says which this is\n";
 }
 
@@ -83,10 +94,16 @@ struct CommandLine {
   KernelsOptions kernels_options;
   BenchOptions bench_options;
   DoctorOptions doctor_options;
+  TrainOptions train_options;
+  InferenceOptions inference_options;
+  SampleOptions sample_options;
   bool step = false, version = false;
 
   CommandLine() {
     app.add_flag("--version", version, "say which version this is");
+    add_train();
+    add_run();
+    add_sample();
     CLI::App& graph_command = add("graph");
     graph_command.add_option("PROGRAM", graph_options.program, programs_text())->required();
     CLI::Option* forward =
@@ -142,6 +159,75 @@ struct CommandLine {
   }
 
  private:
+  // What is common to commands that use a model.
+  static void add_model(CLI::App& command, RunOptions& o) {
+    std::string models;
+    for (const ModelRow& row : model_rows())
+      models += fmt::format("{}{}: {}", models.empty() ? "" : "; ", row.name, row.description);
+    command.add_option("MODEL", o.model, models)->required();
+    command.add_option("--resume", o.resume, "a checkpoint to go on from");
+    command.add_option("--data", o.data,
+                       "a folder with MNIST's IDX files, or \"digits\" for drawn ones; a text file "
+                       "for nanogpt");
+    command.add_option("--batch", o.batch, "images or texts a step")->check(CLI::Range(1, 1 << 20));
+    command.add_option("--seed", o.seed, "of parameters, data and samples (1)")
+        ->check(CLI::NonNegativeNumber);
+    command.add_option("--layers", o.layers, "of nanogpt (4)")->check(CLI::Range(1, 1000));
+    command.add_option("--heads", o.heads, "of nanogpt (4)")->check(CLI::Range(1, 1 << 16));
+    command
+        .add_option("--width", o.width, "of hidden layers; of conv, channels of the first layer")
+        ->check(CLI::Range(1, 1 << 16));
+    command.add_option("--block", o.block, "characters nanogpt sees (64)")
+        ->check(CLI::Range(1, 1 << 20));
+    command.add_option("--threads", o.threads, "of the CPU (all cores)")
+        ->check(CLI::Range(1, 1024));
+    command.add_option("--device", o.device, devices_text());
+  }
+
+  void add_train() {
+    CLI::App& command = add("train");
+    TrainOptions& o = train_options;
+    add_model(command, o.run);
+    command.add_option("--steps", o.steps, "in all, with those of --resume")
+        ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+    command.add_option("--lr", o.run.lr, "learning rate (0.001)")
+        ->check([](const std::string& text) -> std::string {
+          double rate = 0;
+          const bool number = CLI::detail::lexical_cast(text, rate);
+          if (number && std::isfinite(rate) && rate > 0) return "";
+          return fmt::format("\"{}\" is no learning rate: give a number above 0", text);
+        });
+    command.add_option("--log-every", o.log_every, "steps between lines (a twentieth of all)")
+        ->check(CLI::PositiveNumber);
+    command.add_option("--eval-every", o.eval_every, "steps between evaluations (at the end)")
+        ->check(CLI::NonNegativeNumber);
+    command.add_option("--save", o.save, "where checkpoints go");
+    command.add_option("--save-every", o.save_every, "steps between them (100); 0: at the end")
+        ->check(CLI::NonNegativeNumber);
+    command.add_flag("--json", o.json, "one object a step, as JSON");
+    command.add_flag("--plain", o.plain, "lines, on a terminal too");
+  }
+
+  void add_run() {
+    CLI::App& command = add("run");
+    add_model(command, inference_options.run);
+    command.add_flag("--json", inference_options.json, "as JSON");
+  }
+
+  void add_sample() {
+    CLI::App& command = add("sample");
+    SampleOptions& o = sample_options;
+    command.add_option("--resume", o.resume, "a checkpoint of nanogpt")->required();
+    command.add_option("--tokens", o.tokens, "how many characters (500)")
+        ->check(CLI::Range(0, 1 << 24));
+    command.add_option("--temperature", o.temperature, "0 takes the likeliest, 1 as learned (0.8)")
+        ->check(CLI::Range(0.0, 100.0));
+    command.add_option("--seed", o.seed, "of the choices (1)")->check(CLI::NonNegativeNumber);
+    command.add_option("--prompt", o.prompt, "what it starts with (a new line)");
+    command.add_option("--device", o.device, devices_text());
+    command.add_flag("--json", o.json, "as JSON");
+  }
+
   static std::string programs_text() { return fmt::format("{}", fmt::join(program_names(), ", ")); }
 
   static std::string devices_text() {
@@ -170,6 +256,9 @@ int show_help(std::span<char* const> commands) {
 
 int run_command(CommandLine& line) {
   if (line.version) return write("anneal " ANNEAL_VERSION "\n"), kWorked;
+  if (line.app.got_subcommand("train")) return train(line.train_options);
+  if (line.app.got_subcommand("run")) return run_model(line.inference_options), kWorked;
+  if (line.app.got_subcommand("sample")) return sample(line.sample_options), kWorked;
   if (line.app.got_subcommand("graph")) return graph(line.graph_options), kWorked;
   if (line.app.got_subcommand("explain")) return explain(line.explain_options), kWorked;
   if (line.app.got_subcommand("kernels")) return kernels(line.kernels_options), kWorked;
@@ -223,6 +312,9 @@ int main(int argc, char** argv) {
 #ifdef SIGPIPE
   // A reader that went away shows as a failed write, which finish_output() knows.
   std::signal(SIGPIPE, SIG_IGN);
+#endif
+#ifdef SIGXFSZ
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on files shows as a failed write, as a full disk does
 #endif
   const int code = anneal::cli::run_reporting(argc, argv);
   return anneal::cli::finish_output() ? code : anneal::cli::kFailed;

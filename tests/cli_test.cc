@@ -29,7 +29,8 @@ int64_t count_of(const Json& explained, std::string_view set) {
 TEST_CASE("cli: help and version") {
   const Run bare = anneal_run("");
   CHECK(bare.code == 0);
-  for (const char* command : {"graph", "explain", "kernels", "bench", "doctor", "help"})
+  for (const char* command :
+       {"train", "run", "sample", "graph", "explain", "kernels", "bench", "doctor", "help"})
     CHECK(contains(bare.output, fmt::format("\n  {} ", command)));
   for (const models::ProgramRow& row : models::programs()) CHECK(contains(bare.output, row.name));
   CHECK(anneal_run("help").output == bare.output);

@@ -287,8 +287,10 @@ TEST_CASE("op cases: every public function is called") {
     table += read_file(fmt::format("{}/tests/op_cases_{}.cc", ANNEAL_SOURCE_DIR, family));
   }
   // What the tests of this file and of gradients call for every case, and what is no operation.
-  const std::set<std::string> elsewhere{"grad",       "jvp",     "input", "evaluate",
-                                        "from_bytes", "realize", "read",  "fail_not_one_element",
+  const std::set<std::string> elsewhere{"grad",       "jvp",
+                                        "input",      "evaluate",
+                                        "from_bytes", "realize",
+                                        "read",       "fail_not_one_element",
                                         "write",      "check_dtype_of_values"};
   for (const char* header : {"tensor.h", "functional.h", "random.h", "grad.h"}) {
     for (const std::string& function : declared_functions(header)) {

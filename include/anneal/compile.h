@@ -34,7 +34,7 @@ struct NamedInput {
 
 struct CompileOptions {
   std::string name = "the compiled function";  // for messages
-  std::vector<NamedInput> inputs = {};          // by position; none: named input0, input1, ..
+  std::vector<NamedInput> inputs = {};         // by position; none: named input0, input1, ..
   // Captures twice and compares: a number of the host that would silently stay what it was at the
   // first call is an error that names its line.
   bool check = true;

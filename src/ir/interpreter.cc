@@ -545,8 +545,7 @@ void write_elements(const Value& value, std::byte* to) {
     const uint64_t bits = value.payload[i];
     const uint64_t code =
         is_float(value.dtype) ? encode(value.dtype, std::bit_cast<double>(bits)) : bits;
-    for (size_t k = 0; k < width; ++k)
-      to[i * width + k] = static_cast<std::byte>(code >> (8 * k));
+    for (size_t k = 0; k < width; ++k) to[i * width + k] = static_cast<std::byte>(code >> (8 * k));
   }
 }
 

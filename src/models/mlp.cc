@@ -1,19 +1,27 @@
 // A perceptron with two hidden layers.
 #include <anneal/functional.h>
 
+#include "models/networks.h"
 #include "models/program.h"
 
 namespace anneal::models {
 
+Mlp::Mlp(int64_t width)
+    : up(this, "up", kPixels, width),
+      middle(this, "middle", width, width),
+      down(this, "down", width, kClasses) {}
+
+Tensor Mlp::operator()(const Tensor& image) const {
+  Tensor hidden = relu(up(image));
+  hidden = relu(middle(hidden));
+  return down(hidden);
+}
+
 Program mlp() {
-  ParameterList parameter;
-  Tensor image = input("image", {128, 784}), label = input("label", {128}, DType::I32);
-  auto linear = [&](const Tensor& x, const std::string& name, int64_t from, int64_t to) {
-    return matmul(x, parameter(name + ".weight", {from, to})) + parameter(name + ".bias", {to});
-  };
-  Tensor hidden = relu(linear(image, "up", 784, 512));
-  hidden = relu(linear(hidden, "middle", 512, 512));
-  return training_step(cross_entropy(linear(hidden, "down", 512, 10), label), parameter);
+  nn::StructureOnly structure;
+  const Mlp model;
+  Tensor image = input("image", {128, kPixels}), label = input("label", {128}, DType::I32);
+  return training_step(cross_entropy(model(image), label), model);
 }
 
 }  // namespace anneal::models

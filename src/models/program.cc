@@ -6,24 +6,17 @@
 #include <anneal/optim.h>
 #include <anneal/step.h>
 
-#include "base/call_site.h"
-
 namespace anneal::models {
 
-Tensor ParameterList::operator()(std::string_view name, const Sizes& sizes) {
-  std::string path =
-      current_layer().empty() ? std::string(name) : current_layer() + "." + std::string(name);
-  return tensors_.emplace_back(input(path, sizes));
-}
-
-Program training_step(const Tensor& loss, const ParameterList& parameters) {
+Program training_step(const Tensor& loss, const nn::Module& model) {
   Program program;
   program.loss = loss;
-  program.parameters = parameters.tensors();
+  for (const nn::Parameter& parameter : model.parameters())
+    program.parameters.push_back(parameter.tensor);
   program.gradients = grad(loss, program.parameters);
   nn::StructureOnly structure;
   Step step;
-  optim::AdamW(program.parameters).apply(program.gradients);
+  optim::AdamW(model).apply(program.gradients);
   program.updates = step.updates();
   return program;
 }

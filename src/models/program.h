@@ -5,19 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include <anneal/nn.h>
 #include <anneal/tensor.h>
 
 namespace anneal::models {
-
-// A model under construction: hands out parameters and remembers them.
-class ParameterList {
- public:
-  Tensor operator()(std::string_view name, const Sizes& sizes);
-  const std::vector<Tensor>& tensors() const { return tensors_; }
-
- private:
-  std::vector<Tensor> tensors_;
-};
 
 // A whole training step: forward, backward and update in one graph.
 struct Program {
@@ -26,7 +17,7 @@ struct Program {
 };
 
 // Takes the gradients of the loss and adds AdamW.
-Program training_step(const Tensor& loss, const ParameterList& parameters);
+Program training_step(const Tensor& loss, const nn::Module& model);
 
 struct ProgramRow {
   std::string_view name, description;

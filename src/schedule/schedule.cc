@@ -166,7 +166,7 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
   Dataflow flow(program);
   for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
   if (options.capabilities.tiles && enabled(options, "tile")) {
-    tile_fragments(program, flow, options);
+    tile_fragments(program, flow, in_place, options);
     for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
   }
   if (enabled(options, "group")) group_fragments(program, flow, in_place, options);

@@ -25,9 +25,11 @@ constexpr double kFlopsPerByte = 20, kSlowdown = 0.2;
 
 class TileGrouper {
  public:
-  TileGrouper(Rangified& program, Dataflow& flow, double eagerness)
+  TileGrouper(Rangified& program, Dataflow& flow, std::span<const AssignedBuffer> in_place,
+              double eagerness)
       : program_(program),
         flow_(flow),
+        in_place_(in_place),
         eagerness_(eagerness),
         large_(program.buffers.size(), 0),
         expands_(program.buffers.size(), 0) {}
@@ -262,6 +264,16 @@ class TileGrouper {
 
   // Whether something a member reads from outside could only be made after the group.
   bool waits_for_itself(const Group& group) {
+    // What is replaced in place is read before that, so not by a group that does it or comes later.
+    for (const AssignedBuffer& assigned : in_place_) {
+      const bool read = std::ranges::any_of(group.members, [&](const Member& m) {
+        return std::ranges::count(fragment(m.fragment).reads, assigned.target) > 0;
+      });
+      const int writer = flow_.writer(assigned.value);
+      if (!read || writer < 0) continue;
+      for (const Member& m : group.members)
+        if (m.fragment == writer || flow_.reaches(writer, m.fragment)) return true;
+    }
     std::vector<char> member(program_.fragments.size(), 0);
     for (const Member& m : group.members) member[static_cast<size_t>(m.fragment)] = 1;
     for (const Member& m : group.members)
@@ -463,6 +475,7 @@ class TileGrouper {
 
   Rangified& program_;
   Dataflow& flow_;
+  std::span<const AssignedBuffer> in_place_;
   double eagerness_;
   std::vector<char> large_, expands_;
   std::vector<Group> groups_;
@@ -471,8 +484,9 @@ class TileGrouper {
 
 }  // namespace
 
-void tile_fragments(Rangified& program, Dataflow& flow, const ScheduleOptions& options) {
-  TileGrouper(program, flow, options.eagerness).run();
+void tile_fragments(Rangified& program, Dataflow& flow, std::span<const AssignedBuffer> in_place,
+                    const ScheduleOptions& options) {
+  TileGrouper(program, flow, in_place, options.eagerness).run();
 }
 
 }  // namespace anneal

@@ -8,6 +8,7 @@
 namespace anneal {
 
 // Fragments that became part of others are left empty. `flow` follows.
-void tile_fragments(Rangified& program, Dataflow& flow, const ScheduleOptions& options);
+void tile_fragments(Rangified& program, Dataflow& flow, std::span<const AssignedBuffer> in_place,
+                    const ScheduleOptions& options);
 
 }  // namespace anneal

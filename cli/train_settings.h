@@ -1,0 +1,54 @@
+// What a run is: the model, its sizes, its data and numbers, from the command line, a checkpoint
+// or the model's defaults, in this order.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <anneal/io.h>
+
+namespace anneal::cli {
+
+// What the commands that use a model are given; what is empty comes from elsewhere.
+struct RunOptions {
+  std::string model, resume, data, device;
+  std::optional<int> threads;
+  std::optional<int64_t> batch, seed, layers, heads, width, block;
+  std::optional<double> lr;
+  bool needs_data = true;  // a model can write without the text it learned from
+};
+
+struct ModelRow {
+  std::string_view name, description;
+  int64_t layers, heads, width, block;  // by default; 0: the model has no such size
+  int64_t batch, steps;
+  double lr;
+};
+const std::vector<ModelRow>& model_rows();
+std::vector<std::string_view> model_names();
+
+struct Settings {
+  const ModelRow* row = nullptr;
+  int64_t layers = 0, heads = 0, width = 0, block = 0, batch = 0, seed = 0;
+  double lr = 0;
+  std::string data;  // empty: what is built in
+  bool needs_data = true;
+
+  io::Metadata metadata() const;
+};
+
+// Sizes that differ from those of the checkpoint, or that the model does not have, are errors.
+// `checkpoint` may be null.
+Settings settle(const RunOptions& options, const io::Metadata* checkpoint);
+
+// The value of a key; empty when there is none.
+std::string find(const io::Metadata& metadata, std::string_view key);
+// Of a checkpoint, where the number must be there and within bounds.
+int64_t number_of(const io::Metadata& metadata, std::string_view key, int64_t least = 0,
+                  int64_t most = std::numeric_limits<int64_t>::max());
+
+}  // namespace anneal::cli
