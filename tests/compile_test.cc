@@ -5,24 +5,11 @@
 
 #include <anneal/anneal.h>
 
+#include "error_text.h"
+
 using namespace anneal;
 
 namespace {
-
-// The message of the error that `call` ends with.
-template <typename F>
-std::string error_of(F call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 // One layer that learns by plain gradient descent.
 struct Learner {

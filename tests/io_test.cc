@@ -11,6 +11,7 @@
 
 #include <anneal/anneal.h>
 
+#include "error_text.h"
 #include "ir/dtype.h"
 
 using namespace anneal;
@@ -40,20 +41,6 @@ std::string contents(const std::string& path) {
 
 void write(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
-}
-
-template <typename Function>
-std::string error_of(Function function) {
-  try {
-    function();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 // A file with this header and this many bytes after it.

@@ -7,6 +7,7 @@
 
 #include <anneal/anneal.h>
 
+#include "error_text.h"
 #include "ir/graph.h"
 
 using namespace anneal;
@@ -39,20 +40,6 @@ std::vector<std::string> names(const State& state) {
   std::vector<std::string> paths;
   for (const auto& [path, tensor] : state) paths.push_back(path);
   return paths;
-}
-
-template <typename Function>
-std::string error_of(Function function) {
-  try {
-    function();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 struct Moments {

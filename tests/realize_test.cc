@@ -6,27 +6,12 @@
 
 #include <anneal/anneal.h>
 
+#include "error_text.h"
 #include "ir/graph.h"
 
 using namespace anneal;
 
-namespace {
-
-template <typename Function>
-std::string message_of(Function function) {
-  try {
-    function();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("realize: values are computed once and kept") {
   Tensor x = tensor({1.0f, 2.0f}) * 3, same = x;
@@ -91,28 +76,24 @@ TEST_CASE("realize: mistakes") {
   Variable n("n", 1, 4);
   Tensor x = input("x", {n}), w = parameter("w", tensor({1.0f}));
   Tensor four = zeros({4});
-  CHECK(contains(message_of([&] { x.to_vector(); }), "n has no value"));
-  CHECK(contains(message_of([&] { input("y", {2}).to_vector(); }), "input \"y\" has no contents"));
-  CHECK(
-      contains(message_of([&] { x.to_vector({.sizes = {{n, 9}}, .inputs = {{x, four}}}); }), "9"));
-  CHECK(
-      contains(message_of([&] { x.to_vector({.sizes = {{n, 3}}, .inputs = {{x, four}}}); }), "4"));
-  CHECK(contains(message_of([&] {
-                   x.to_vector({.sizes = {{n, 4}}, .inputs = {{x, cast(four, DType::I32)}}});
-                 }),
-                 "cast the value"));
-  CHECK(contains(message_of([&] { zeros({3}).item(); }), "has 3 elements, its shape is [3]"));
-  CHECK(contains(message_of([&] { (w * 2).assign(w); }), "only a parameter can be assigned to"));
-  CHECK(
-      contains(message_of([&] { w.assign(zeros({2})); }), "\"w\" is f32[1], the value is f32[2]"));
-  CHECK(contains(message_of([&] { evaluate({input("place", {1}).assign(w)}); }),
+  CHECK(contains(error_of([&] { x.to_vector(); }), "n has no value"));
+  CHECK(contains(error_of([&] { input("y", {2}).to_vector(); }), "input \"y\" has no contents"));
+  CHECK(contains(error_of([&] { x.to_vector({.sizes = {{n, 9}}, .inputs = {{x, four}}}); }), "9"));
+  CHECK(contains(error_of([&] { x.to_vector({.sizes = {{n, 3}}, .inputs = {{x, four}}}); }), "4"));
+  CHECK(contains(
+      error_of([&] { x.to_vector({.sizes = {{n, 4}}, .inputs = {{x, cast(four, DType::I32)}}}); }),
+      "cast the value"));
+  CHECK(contains(error_of([&] { zeros({3}).item(); }), "has 3 elements, its shape is [3]"));
+  CHECK(contains(error_of([&] { (w * 2).assign(w); }), "only a parameter can be assigned to"));
+  CHECK(contains(error_of([&] { w.assign(zeros({2})); }), "\"w\" is f32[1], the value is f32[2]"));
+  CHECK(contains(error_of([&] { evaluate({input("place", {1}).assign(w)}); }),
                  "no memory to assign to"));
-  CHECK(contains(message_of([&] { from_data(std::vector<float>{1, 2, 3}, {2, 2}); }),
+  CHECK(contains(error_of([&] { from_data(std::vector<float>{1, 2, 3}, {2, 2}); }),
                  "3 values do not fill [2, 2]"));
-  CHECK(contains(message_of([&] { zeros({-3}); }), "negative"));
-  CHECK(contains(message_of([&] { Tensor() + 1; }), "the tensor is empty"));
-  CHECK(contains(message_of([&] { parameter("p", zeros({n})); }), "symbolic shape [n]"));
-  std::string text = message_of([&] { zeros({2}) + zeros({3}); });
+  CHECK(contains(error_of([&] { zeros({-3}); }), "negative"));
+  CHECK(contains(error_of([&] { Tensor() + 1; }), "the tensor is empty"));
+  CHECK(contains(error_of([&] { parameter("p", zeros({n})); }), "symbolic shape [n]"));
+  std::string text = error_of([&] { zeros({2}) + zeros({3}); });
   CHECK(contains(text, "error: add: shapes do not broadcast: [2] and [3]"));
   CHECK(contains(text, "realize_test.cc:" + std::to_string(__LINE__ - 2)));
   CHECK(contains(text, "hint: "));

@@ -10,6 +10,7 @@
 #include <anneal/anneal.h>
 #include <anneal/device.h>
 
+#include "error_text.h"
 #include "ir/interpreter.h"
 #include "reference_device.h"
 #include "runtime/cpu/cpu_device.h"
@@ -19,20 +20,6 @@
 using namespace anneal;
 
 namespace {
-
-template <typename Function>
-std::string message_of(Function function) {
-  try {
-    function();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // An executor of a test's own, driven without the public calls.
 struct Bench {
@@ -95,8 +82,8 @@ int64_t resident_kib() {
 TEST_CASE("runtime: devices have names") {
   const std::string before = device_name();
   CHECK(devices().front() == "cpu");
-  CHECK(contains(message_of([] { set_device("gpu"); }), "there is no device \"gpu\""));
-  CHECK(contains(message_of([] { DeviceScope scope("gpu"); }), "cpu, interpreter"));
+  CHECK(contains(error_of([] { set_device("gpu"); }), "there is no device \"gpu\""));
+  CHECK(contains(error_of([] { DeviceScope scope("gpu"); }), "cpu, interpreter"));
   {
     DeviceScope outer("interpreter");
     CHECK(device_name() == "interpreter");
@@ -129,7 +116,7 @@ TEST_CASE("runtime: no result depends on the number of threads") {
   }
   for (const std::vector<float>& result : results) CHECK(result == results[0]);
   set_threads(before);
-  CHECK(contains(message_of([] { set_threads(0); }), "0 threads"));
+  CHECK(contains(error_of([] { set_threads(0); }), "0 threads"));
 }
 
 TEST_CASE("runtime: programs that do the same are compiled once") {
@@ -366,9 +353,9 @@ TEST_CASE("runtime: sizes that do not go together") {
     auto with = [&](int64_t size, int64_t other) {
       return Bindings{.sizes = {{n, size}, {m, other}}, .inputs = {{x, zeros({size})}}};
     };
-    CHECK(contains(message_of([&] { (x + 1).to_vector(); }), "n has no value"));
-    CHECK(contains(message_of([&] { (x + 1).to_vector(with(11, 1)); }), "n is 11"));
-    CHECK(contains(message_of([&] { (x + 1).to_vector({.sizes = {{n, 7}}, .inputs = {}}); }),
+    CHECK(contains(error_of([&] { (x + 1).to_vector(); }), "n has no value"));
+    CHECK(contains(error_of([&] { (x + 1).to_vector(with(11, 1)); }), "n is 11"));
+    CHECK(contains(error_of([&] { (x + 1).to_vector({.sizes = {{n, 7}}, .inputs = {}}); }),
                    "input \"x\" has no contents"));
     CHECK((x + 1).to_vector({.sizes = {{n, 7}}, .inputs = {{x, seven}}}) ==
           std::vector<float>(7, 1));
@@ -382,7 +369,7 @@ TEST_CASE("runtime: programs that do not fit say so before they run") {
     Bench bench({.memory_limit = 100});
     CHECK(bench.floats(x + 1) == std::vector<float>{2, 3, 4, 5});
     Tensor large = contiguous(expand(x.reshape({4, 1}), {4, 50}) + 1);
-    std::string text = message_of([&] { bench.run({exp(sum(flip(large) * large, {0}))}); });
+    std::string text = error_of([&] { bench.run({exp(sum(flip(large) * large, {0}))}); });
     CHECK(contains(text, "evaluate: the program needs 1"));
     CHECK(contains(text, "the limit is 100 bytes on \"reference\""));
     CHECK(contains(text, "a temporary"));
@@ -395,7 +382,7 @@ TEST_CASE("runtime: programs that do not fit say so before they run") {
     Bench bench({}, {.capabilities = {}, .available_bytes = int64_t{1} << 27});
     Tensor y = expand(from_dim(n, DType::F32).reshape({1}), {n}) + 1;
     std::string text =
-        message_of([&] { bench.run({y}, {.sizes = {{n, int64_t{1} << 28}}, .inputs = {}}); });
+        error_of([&] { bench.run({y}, {.sizes = {{n, int64_t{1} << 28}}, .inputs = {}}); });
     CHECK(contains(text, "the program needs 1024.0 MiB"));
     CHECK(contains(text, "there are 128.0 MiB"));
     CHECK(contains(text, "a result"));
@@ -405,7 +392,7 @@ TEST_CASE("runtime: programs that do not fit say so before they run") {
     Capabilities small;
     small.max_buffer_bytes = 64;
     Bench bench({}, {.capabilities = small});
-    CHECK(contains(message_of([&] { bench.run({zeros({17}) + x[0]}); }),
+    CHECK(contains(error_of([&] { bench.run({zeros({17}) + x[0]}); }),
                    "takes 68 bytes, device \"reference\" allows 64 a buffer"));
     CHECK(bench.floats(x + 1).size() == 4);
   }
