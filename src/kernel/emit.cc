@@ -477,7 +477,7 @@ ValueId Emitter::tile_place(NodeRef position, Coordinate at) {
 bool Emitter::load_turned(NodeRef node, Coordinate at) {
   const AxisSet free = analysis_.free(node);
   const AxisForm& form = analysis_.form(node->source(1));
-  if (form.overflow || tiles_.contains(node->source(0))) return false;
+  if (!planner_.can_turn() || form.overflow || tiles_.contains(node->source(0))) return false;
   size_t lane_axis = analysis_.axis_count(), copy_axis = lane_axis;
   for (size_t axis : (free & bound_).list()) {
     const Binding& binding = bindings_[axis];
@@ -587,7 +587,9 @@ void Emitter::store(NodeRef store, Coordinate at) {
 // turns are neighbours. It happens with the first copy, the second answers that it was.
 bool Emitter::store_zipped(NodeRef store, Coordinate at) {
   const AxisForm& form = analysis_.form(store->source(1));
-  if (store->op != Op::Store || tiles_.contains(store->source(0)) || form.overflow) return false;
+  if (!planner_.can_turn() || store->op != Op::Store || tiles_.contains(store->source(0)) ||
+      form.overflow)
+    return false;
   if (!is_always(store->source(2)) || lanes_of(form.in_rest) > 1) return false;
   const Binding *lanes = nullptr, *copies = nullptr;
   for (const AxisForm::Term& term : form.terms) {

@@ -86,6 +86,8 @@ class Planner {
 
   int64_t streaming_bytes() const { return capabilities_.streaming_bytes; }
   int64_t fast_memory_bytes() const { return capabilities_.fast_memory_bytes; }
+  // Whether values can move between lanes.
+  bool can_turn() const { return capabilities_.group_threads == 0; }
 
   CellPlan plan_cell();
   // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.

@@ -288,7 +288,7 @@ void Planner::choose_staged(ProductPlan& plan, const Region& region, const Opera
     if (uses < 2 && side.axes.size() == 1 && !in_pieces) return;
     StagedOperand staged{operand, !columns, side.axes.back()};
     if (columns) {
-      if (unit != side.axes.back()) staged.turned = unit;
+      if (unit != side.axes.back() && can_turn()) staged.turned = unit;
     } else if (unit != kNoAxis) {
       staged.inner = unit;
     } else if (const size_t second = axis_of_stride(operand, within, Stride::Two, preferred);

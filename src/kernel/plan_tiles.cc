@@ -38,7 +38,7 @@ CellPlan Planner::plan_tiles() const {
       inner.tile.copies = sums ? kSumCopies : kPlainCopies;
       // Rows that are brought into a tile are read as they lie, and turned.
       NodeRef value = store->source(3);
-      const bool turned = value->op == Op::Load && rows.tile.lanes > 1 &&
+      const bool turned = can_turn() && value->op == Op::Load && rows.tile.lanes > 1 &&
                           analysis_.size_multiple(inner.axis) % rows.tile.lanes == 0 &&
                           stride_of(analysis_, value, inner.axis) == Stride::Unit &&
                           stride_of(analysis_, value, rows.axis) == Stride::Other;

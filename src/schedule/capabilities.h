@@ -8,7 +8,10 @@ namespace anneal {
 struct Capabilities {
   int max_buffers = 64;  // bindings of one kernel
   int64_t max_buffer_bytes = INT64_MAX;
-  int vector_bytes = 64;  // of one register; 4 where lanes are threads
+  int vector_bytes = 64;  // of one register, or of one for each thread of a group
+  // Lanes are threads of a group, so many of them, whatever they compute with; each can only speak
+  // to others through memory. 0: lanes are parts of registers.
+  int group_threads = 0;
   int vector_registers = 32;
   int64_t fast_memory_bytes = 1 << 18;      // for the tiles of one cell (an L2's share)
   int64_t nearest_memory_bytes = 32 << 10;  // for what the innermost loops touch (an L1)
