@@ -54,8 +54,8 @@ std::vector<NodeRef> wide_reductions(std::span<const NodeRef> roots) {
 
 // Functions of f32 as arithmetic, narrow floats in f32.
 KernelBody with_math(KernelBody body, const Capabilities& capabilities) {
-  body.stores =
-      lower_math(wide_reductions(body.stores), nullptr, {}, capabilities.scale_instruction);
+  body.stores = lower_math(wide_reductions(body.stores), nullptr, {},
+                           {capabilities.scale_instruction, capabilities.f64});
   return body;
 }
 

@@ -19,6 +19,7 @@ struct Capabilities {
   // no larger one behind it, the same.
   int64_t tile_memory_bytes = 1 << 18;
   bool scale_instruction = false;  // Op::Scale is one
+  bool f64 = true;
   bool tiles = false;              // values may live in fast memory between the stores of a kernel
   int64_t streaming_bytes = INT64_MAX;  // what is as large is in no cache when it is read again
   int64_t target_cells = 64;            // that keep the device busy; no result depends on it

@@ -254,7 +254,9 @@ class Writer {
     if (each.operands[1] == kNoValue) return let(at, value);
     names_[at] = fmt::format("v{}", at);
     line("var v{}: {};", at, arithmetic_.type(each.dtype));
-    line("if ({}) {{ v{} = {}; }}", text(each, 1), at, value);
+    // Some compilers clear a variable once, not whenever a loop comes to it.
+    line("if ({}) {{ v{} = {}; }} else {{ v{} = {}(); }}", text(each, 1), at, value, at,
+         arithmetic_.type(each.dtype));
   }
 
   void store(const Instruction& each) {
