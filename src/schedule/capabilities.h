@@ -12,6 +12,9 @@ struct Capabilities {
   // Lanes are threads of a group, so many of them, whatever they compute with; each can only speak
   // to others through memory. 0: lanes are parts of registers.
   int group_threads = 0;
+  int most_group_threads = 0;      // of any group
+  int64_t parallel_threads = 0;    // that keep the device busy
+  bool stage_products = true;      // operands of products are worth copying into fast memory
   int vector_registers = 32;
   int64_t fast_memory_bytes = 1 << 18;      // for the tiles of one cell (an L2's share)
   int64_t nearest_memory_bytes = 32 << 10;  // for what the innermost loops touch (an L1)

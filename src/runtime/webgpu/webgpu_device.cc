@@ -1,7 +1,7 @@
 #include "runtime/webgpu/webgpu_device.h"
 
 #include <algorithm>
-#include <bit>
+#include <cstdlib>
 #include <list>
 #include <mutex>
 
@@ -288,8 +288,9 @@ class GpuExecutable : public Executable {
 
 class WebGpuDevice : public Device {
  public:
-  explicit WebGpuDevice(std::unique_ptr<Gpu> gpu)
-      : gpu_(std::move(gpu)), capabilities_(webgpu_capabilities(*gpu_)) {}
+  explicit WebGpuDevice(const WebGpuOptions& options)
+      : gpu_(Gpu::open(options.adapter, options.gpu)),
+        capabilities_(webgpu_capabilities(*gpu_, options.tiles)) {}
 
   std::string_view name() const override { return "webgpu"; }
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -328,13 +329,31 @@ class WebGpuDevice : public Device {
 
 }  // namespace
 
-Capabilities webgpu_capabilities(const Gpu& gpu) {
+WebGpuOptions WebGpuOptions::from_environment() {
+  auto given = [](const char* name) -> std::string_view {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+  };
+  WebGpuOptions options;
+  options.adapter = given("ANNEAL_ADAPTER");
+  options.gpu.minimum_limits = given("ANNEAL_WEBGPU_LIMITS") == "minimum";
+  if (given("ANNEAL_WEBGPU_TILES") == "gpu") options.tiles = Tiles::Gpu;
+  if (given("ANNEAL_WEBGPU_TILES") == "cpu") options.tiles = Tiles::Cpu;
+  return options;
+}
+
+Capabilities webgpu_capabilities(const Gpu& gpu, WebGpuOptions::Tiles tiles) {
   const webgpu::Limits& limits = gpu.limits();
-  const bool cpu = gpu.adapter().kind == webgpu::AdapterKind::Cpu;
+  const bool cpu = tiles == WebGpuOptions::Tiles::ByAdapter
+                       ? gpu.adapter().kind == webgpu::AdapterKind::Cpu
+                       : tiles == WebGpuOptions::Tiles::Cpu;
   Capabilities capabilities;
   capabilities.max_buffers = limits.storage_buffers;
   capabilities.max_buffer_bytes = std::min(limits.storage_binding_bytes, limits.buffer_bytes);
   capabilities.group_threads = cpu ? 32 : 128;
+  capabilities.most_group_threads = std::min(limits.workgroup_invocations, cpu ? 32 : 256);
+  capabilities.parallel_threads = cpu ? 64 : 65536;
+  capabilities.stage_products = !cpu;
   capabilities.vector_bytes = 4 * capabilities.group_threads;
   capabilities.vector_registers = 64;
   capabilities.fast_memory_bytes = limits.workgroup_bytes;
@@ -346,9 +365,8 @@ Capabilities webgpu_capabilities(const Gpu& gpu) {
   return capabilities;
 }
 
-std::unique_ptr<Device> make_webgpu_device(std::string_view adapter,
-                                           const webgpu::GpuOptions& options) {
-  return std::make_unique<WebGpuDevice>(Gpu::open(adapter, options));
+std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
+  return std::make_unique<WebGpuDevice>(options);
 }
 
 }  // namespace anneal

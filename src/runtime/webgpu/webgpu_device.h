@@ -2,18 +2,27 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
+#include <string>
 
 #include "runtime/device.h"
 #include "runtime/webgpu/gpu.h"
 
 namespace anneal {
 
-// `adapter`: see webgpu::choose_adapter(). A UserError where there is none.
-std::unique_ptr<Device> make_webgpu_device(std::string_view adapter = "",
-                                           const webgpu::GpuOptions& options = {});
+struct WebGpuOptions {
+  std::string adapter;  // see webgpu::choose_adapter()
+  webgpu::GpuOptions gpu;
+  // Kernels as for a GPU, or for a CPU that pretends to be one; by default as the adapter is.
+  enum class Tiles : uint8_t { ByAdapter, Gpu, Cpu } tiles = Tiles::ByAdapter;
 
-// What kernels may use of a GPU.
-Capabilities webgpu_capabilities(const webgpu::Gpu& gpu);
+  // ANNEAL_ADAPTER; for tests also ANNEAL_WEBGPU_LIMITS=minimum and ANNEAL_WEBGPU_TILES=gpu or cpu.
+  static WebGpuOptions from_environment();
+};
+
+// A UserError where there is no such GPU.
+std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options = WebGpuOptions::from_environment());
+
+// What kernels may use of it.
+Capabilities webgpu_capabilities(const webgpu::Gpu& gpu, WebGpuOptions::Tiles tiles);
 
 }  // namespace anneal
