@@ -58,6 +58,7 @@ struct Prepared::Plan {
   void run() const {
     if (const Executable* executable = compiled.executable())
       executable->run({places, sized->sizes}, 0, compiled.phases());
+    device.wait();
   }
 };
 

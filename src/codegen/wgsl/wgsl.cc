@@ -81,6 +81,14 @@ class Writer {
     return false;
   }
 
+  // Some are tiles, which have become locals.
+  bool is_used(uint64_t buffer) const {
+    return std::ranges::any_of(program_.code, [&](const Instruction& each) {
+      return (each.code == Code::Load || each.code == Code::Store) &&
+             !is_local(each.bits) && bound(each.bits) == buffer;
+    });
+  }
+
   // Elements narrower than a word share one; those that are stored are changed by no other thread.
   bool is_packed(uint64_t buffer) const {
     return !is_local(buffer) && byte_size(program_.buffer_dtype(buffer)) < 4;
@@ -96,7 +104,7 @@ class Writer {
     std::string text;
     size_t binding = 0;
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
-      if (bound(i) != i) continue;
+      if (bound(i) != i || !is_used(i)) continue;
       shader.buffers.push_back(static_cast<int>(i));
       text += fmt::format("@group(0) @binding({}) var<storage, read_write> b{}: array<{}>;\n",
                           binding++, i, element_type(i));

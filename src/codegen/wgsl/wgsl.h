@@ -16,7 +16,8 @@ struct ShaderOptions {
 };
 
 // Buffers are bindings of group 0 by number, all of them read_write, so that parts of one piece of
-// memory can be bound side by side; those that are the same as another have none. Behind them comes
+// memory can be bound side by side; those that are the same as another, or are never
+// touched, have none. Behind them comes
 // the uniform: (cells, 0, 0, 0) and then the sizes as 64-bit words, two a row.
 struct Shader {
   std::string text;

@@ -315,6 +315,7 @@ class WebGpuDevice : public Device {
   int64_t available_bytes() const override { return INT64_MAX; }  // nobody tells
 
   bool shares_host_memory() const override { return false; }
+  void wait() override { gpu_->wait(); }
   void copy_in(std::span<const std::byte> from, Place to) override {
     if (!from.empty()) gpu_->write(*buffer_of(to), to.offset, from);
   }
