@@ -8,6 +8,14 @@ namespace {
 
 class Finder {
  public:
+  bool own_lanes(size_t buffer) const {
+    return std::ranges::all_of(program_.code, [&](const Instruction& each) {
+      if (!is_access(each) || each.bits != buffer) return true;
+      return each.lanes > 1 && at(each.operands[0]).lanes == 1 &&
+             is_multiple(each.operands[0], each.lanes);
+    });
+  }
+
   explicit Finder(const Program& program)
       : program_(program),
         found_(program.code.size()),
@@ -52,15 +60,6 @@ class Finder {
     return std::ranges::all_of(program_.code, [&](const Instruction& each) {
       return each.code != Code::Load || each.bits != buffer || stored.empty() ||
              (each.lanes > 1 && stored.contains({each.operands[0], each.lanes}));
-    });
-  }
-
-  // Whether a thread only touches places that are its own number modulo the number of lanes.
-  bool own_lanes(size_t buffer) const {
-    return std::ranges::all_of(program_.code, [&](const Instruction& each) {
-      if (!is_access(each) || each.bits != buffer) return true;
-      return each.lanes > 1 && at(each.operands[0]).lanes == 1 &&
-             is_multiple(each.operands[0], each.lanes);
     });
   }
 
@@ -121,6 +120,14 @@ class Finder {
 };
 
 }  // namespace
+
+bool is_private(const Program& program, size_t local) {
+  int lanes = 1;
+  for (const Instruction& each : program.code) lanes = std::max<int>(lanes, each.lanes);
+  const int64_t elements = program.locals[local].elements;
+  return elements > 0 && elements % lanes == 0 &&
+         Finder(program).own_lanes(program.buffers.size() + local);
+}
 
 std::vector<Barrier> find_barriers(const Program& program) { return Finder(program).run(); }
 

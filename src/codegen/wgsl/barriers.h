@@ -13,6 +13,10 @@ struct Barrier {
   bool locals = false, buffers = false;  // what it is for
 };
 
+// Whether each thread only touches elements of a local whose number is its own modulo the number of
+// lanes: then it can have them to itself.
+bool is_private(const Program& program, size_t local);
+
 // What must stand before each instruction. Lanes are threads.
 std::vector<Barrier> find_barriers(const Program& program);
 

@@ -39,7 +39,9 @@ class Writer {
         barriers_(find_barriers(program)),
         threads_(lanes_of(program)),
         names_(program.code.size()),
-        never_negative_(program.code.size()) {}
+        never_negative_(program.code.size()) {
+    for (size_t i = 0; i < program.locals.size(); ++i) private_.push_back(is_private(program, i));
+  }
 
   Shader write() {
     for (size_t i = 0; i < program_.code.size(); ++i) {
@@ -49,7 +51,6 @@ class Writer {
     }
     Shader shader;
     shader.threads = threads_;
-    shader.local_bytes = local_bytes(program_);
     shader.text = declarations(shader) + arithmetic_.library() + combinations() + frame();
     return shader;
   }
@@ -112,8 +113,9 @@ class Writer {
     text += fmt::format("@group(0) @binding({}) var<uniform> given: array<vec4<u32>, {}>;\n", binding,
                         1 + (program_.sizes + 1) / 2);
     for (size_t i = 0; i < program_.locals.size(); ++i)
-      text += fmt::format("var<workgroup> local{}: array<{}, {}>;\n", i,
-                          element_type(program_.buffers.size() + i), program_.locals[i].elements);
+      text += fmt::format("var<{}> local{}: array<{}, {}>;\n", private_[i] ? "private" : "workgroup", i,
+                          element_type(program_.buffers.size() + i),
+                          private_[i] ? program_.locals[i].elements / threads_ : program_.locals[i].elements);
     return text;
   }
 
@@ -272,6 +274,8 @@ class Writer {
   std::string place(const Instruction& each) {
     const std::string scalar = options_.wide_index ? text(each, 0) + ".x" : fmt::format("u32({})", text(each, 0));
     const bool neighbours = each.lanes > 1 && operand(each, 0).lanes == 1;
+    if (is_local(each.bits) && private_[each.bits - program_.buffers.size()])
+      return fmt::format("{} / {}u", scalar, threads_);
     return neighbours ? fmt::format("{} + lane", scalar) : scalar;
   }
 
@@ -434,6 +438,7 @@ class Writer {
   int threads_;
   std::vector<std::string> names_;
   std::vector<bool> never_negative_;  // of indices
+  std::vector<bool> private_;         // of locals
   std::map<std::string, std::pair<Op, DType>> combined_;
   std::vector<Loop> loops_;
   std::string body_;
@@ -442,17 +447,21 @@ class Writer {
 
 }  // namespace
 
-int64_t local_bytes(const Program& program) {
-  int64_t bytes = 0;
-  for (const LocalBuffer& local : program.locals) {
+LocalBytes local_bytes(const Program& program) {
+  LocalBytes bytes;
+  for (size_t i = 0; i < program.locals.size(); ++i) {
+    const LocalBuffer& local = program.locals[i];
     const int64_t each = std::max<int64_t>(4, static_cast<int64_t>(byte_size(local.dtype)));
-    bytes += (local.elements * each + 15) / 16 * 16;
+    if (is_private(program, i))
+      bytes.of_thread += local.elements / lanes_of(program) * each;
+    else
+      bytes.of_group += (local.elements * each + 15) / 16 * 16;
   }
   std::map<DType, bool> combined;
   for (const Instruction& each : program.code)
     if (each.code == Code::Combine) combined[each.dtype] = true;
   for (const auto& [dtype, used] : combined)
-    bytes += lanes_of(program) * std::max<int64_t>(4, static_cast<int64_t>(byte_size(dtype)));
+    bytes.of_group += lanes_of(program) * std::max<int64_t>(4, static_cast<int64_t>(byte_size(dtype)));
   return bytes;
 }
 

@@ -23,14 +23,18 @@ struct Shader {
   std::string text;
   int threads = 1;            // of a group
   std::vector<int> buffers;   // that have a binding, in order
-  int64_t local_bytes = 0;    // memory of a group
 };
 
 inline constexpr const char* kEntryPoint = "main";
 // Groups along x; beyond that they are counted in rows of so many.
 inline constexpr int64_t kGroupsInRow = 32768;
 
-int64_t local_bytes(const Program& program);
+// Memory of a group, and of each thread, that a program takes.
+struct LocalBytes {
+  int64_t of_group = 0, of_thread = 0;
+};
+inline constexpr int64_t kMostThreadBytes = 8192;  // WGSL allows no more
+LocalBytes local_bytes(const Program& program);
 Shader write_shader(const Program& program, const ShaderOptions& options = {});
 
 }  // namespace anneal::wgsl

@@ -37,7 +37,8 @@ LoweredBody lower_within(const KernelBody& body, Capabilities capabilities, int6
   std::vector<std::string> disabled;
   while (true) {
     LoweredBody lowered = lower(body, {.capabilities = capabilities, .disabled = disabled});
-    if (wgsl::local_bytes(lowered.program) <= most) return lowered;
+    const wgsl::LocalBytes bytes = wgsl::local_bytes(lowered.program);
+    if (bytes.of_group <= most && bytes.of_thread <= wgsl::kMostThreadBytes) return lowered;
     if (capabilities.fast_memory_bytes > 1024) {
       capabilities.fast_memory_bytes /= 2;
       capabilities.nearest_memory_bytes /= 2;
