@@ -247,7 +247,7 @@ Adapter choose_adapter(Connection& connection, std::string_view selector) {
   std::vector<Adapter> found = request_adapters(connection);
   if (found.empty())
     fail(fmt::format("WebGPU finds no GPU here (library {})", connection.library().path),
-         how_to_get_an_adapter());
+         how_to_get_an_adapter() + "; `anneal doctor` shows each part");
   size_t number = 0;
   const char* end = selector.data() + selector.size();
   const auto [last, error] = std::from_chars(selector.data(), end, number);
@@ -267,13 +267,16 @@ Adapter choose_adapter(Connection& connection, std::string_view selector) {
 std::string how_to_get_an_adapter() {
 #if defined(__linux__)
   if (!SharedLibrary("libvulkan.so.1").ok())
-    return "the Vulkan loader is missing: install libvulkan1 (Debian) or vulkan-loader (Fedora) "
-           "and your GPU's Vulkan driver";
-  return "no Vulkan driver answers: install your GPU's (mesa-vulkan-drivers, NVIDIA's), and see "
-         "that its manifest is in /usr/share/vulkan/icd.d or named by VK_ICD_FILENAMES; without a "
-         "display NVIDIA's must name libEGL_nvidia.so.0; `anneal doctor` shows what is there";
+    return "install the Vulkan loader, libvulkan1 (Debian) or vulkan-loader (Fedora), and your "
+           "GPU's "
+           "Vulkan driver";
+  return "install your GPU's Vulkan driver (mesa-vulkan-drivers, NVIDIA's), and see that its "
+         "manifest "
+         "is in /usr/share/vulkan/icd.d or named by VK_ICD_FILENAMES; without a display NVIDIA's "
+         "must "
+         "name libEGL_nvidia.so.0";
 #else
-  return "install your GPU's driver; `anneal doctor` shows what is there";
+  return "install your GPU's driver";
 #endif
 }
 
