@@ -347,6 +347,10 @@ void Planner::choose_turned_blocks(size_t vector_axis, int64_t cells, CellPlan& 
 }
 
 void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
+  if (!can_turn()) {  // groups are many, and do little each
+    for (GridAxis& each : plan.grid) each.block = each.tile.elements();
+    return;
+  }
   double nanoseconds = 0, bytes = 0;
   for (const Region& region : regions_) {
     const bool around = vector_axis != kNoAxis && region.domain.contains(vector_axis);

@@ -38,14 +38,6 @@ const GridAxis& ProductPlan::grid_axis(size_t axis) const {
                        [&](const GridAxis& each) { return each.axis == axis; });
 }
 
-// What the terms of a sum are made of: subexpressions that change with the summed axes and with
-// rows or columns but not with both, as large as they can be.
-struct Planner::Operands {
-  std::vector<NodeRef> of_rows, of_columns;
-  std::vector<NodeRef> others;  // depend on neither
-  bool mixed = false;           // something depends on both
-};
-
 Planner::Operands Planner::operands_of(const Region& region, size_t rows, size_t columns) {
   Operands operands;
   NodeMap<char> seen;

@@ -258,7 +258,8 @@ std::string Arithmetic::cast(const Operand& from, DType to) {
   }
   if (is_float(from.dtype)) {
     const std::string single = to_float(from);
-    return is_bool(to) ? fmt::format("({} != 0.0f)", single) : float_to_integer(single, to);
+    // NaN is true; some compilers take "unequal" for "less or greater".
+    return is_bool(to) ? fmt::format("!({} == 0.0f)", single) : float_to_integer(single, to);
   }
   if (is_bool(to)) {
     if (held(from.dtype) == Held::Words) return fmt::format("any({} != vec2<u32>(0u, 0u))", from.text);

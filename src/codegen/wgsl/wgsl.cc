@@ -38,11 +38,13 @@ class Writer {
         arithmetic_(options.wide_index),
         barriers_(find_barriers(program)),
         threads_(lanes_of(program)),
-        names_(program.code.size()) {}
+        names_(program.code.size()),
+        never_negative_(program.code.size()) {}
 
   Shader write() {
     for (size_t i = 0; i < program_.code.size(); ++i) {
       wait(barriers_[i]);
+      never_negative_[i] = is_never_negative(program_.code[i]);
       write(i, program_.code[i]);
     }
     Shader shader;
@@ -125,6 +127,32 @@ class Writer {
   }
   const Instruction& operand(const Instruction& each, size_t i) const {
     return program_.code[static_cast<size_t>(each.operands[i])];
+  }
+
+  // Of an index, which does not overflow: divisions are cheaper then.
+  bool is_never_negative(const Instruction& each) const {
+    auto known = [&](size_t i) { return never_negative_[static_cast<size_t>(each.operands[i])]; };
+    if (!is_index(each.dtype)) return false;
+    switch (each.code) {
+      case Code::Constant: return static_cast<int64_t>(each.bits) >= 0;
+      case Code::Size:
+      case Code::Cell: return true;
+      case Code::Splat:
+      case Code::Loop: return known(0);
+      case Code::Ramp: return known(0) && known(1);
+      case Code::Compute: break;
+      default: return false;
+    }
+    switch (each.op) {
+      case Op::Add:
+      case Op::Mul:
+      case Op::FloorDiv:
+      case Op::Min: return known(0) && known(1);
+      case Op::Max: return known(0) || known(1);
+      case Op::Mod: return known(1);
+      case Op::Where: return known(1) && known(2);
+      default: return false;
+    }
   }
 
   void let(size_t at, const std::string& value) {
@@ -216,7 +244,18 @@ class Writer {
       if (term.code == Code::Constant && std::bit_cast<double>(term.bits) >= kRounding)
         operands[2].text = fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[2].text);
     }
+    const bool division = each.op == Op::FloorDiv || each.op == Op::Mod;
+    if (division && is_index(each.dtype) && !options_.wide_index && is_plain_division(each)) {
+      const char sign = each.op == Op::Mod ? '%' : '/';
+      return let(at, fmt::format("i32(u32({}) {} u32({}))", operands[0].text, sign, operands[1].text));
+    }
     let(at, arithmetic_.compute(each.op, each.dtype, operands));
+  }
+
+  bool is_plain_division(const Instruction& each) const {
+    const Instruction& by = operand(each, 1);
+    const bool positive = by.code == Code::Constant && static_cast<int64_t>(by.bits) > 0;
+    return positive && never_negative_[static_cast<size_t>(each.operands[0])];
   }
 
   // ---- memory
@@ -254,7 +293,9 @@ class Writer {
     if (each.operands[1] == kNoValue) return let(at, value);
     names_[at] = fmt::format("v{}", at);
     line("var v{}: {};", at, arithmetic_.type(each.dtype));
-    line("if ({}) {{ v{} = {}; }}", text(each, 1), at, value);
+    // Some compilers clear a variable once, not whenever a loop comes to it.
+    line("if ({}) {{ v{} = {}; }} else {{ v{} = {}(); }}", text(each, 1), at, value, at,
+         arithmetic_.type(each.dtype));
   }
 
   void store(const Instruction& each) {
@@ -384,6 +425,7 @@ class Writer {
   std::vector<Barrier> barriers_;
   int threads_;
   std::vector<std::string> names_;
+  std::vector<bool> never_negative_;  // of indices
   std::map<std::string, std::pair<Op, DType>> combined_;
   std::vector<Loop> loops_;
   std::string body_;
