@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -249,10 +249,11 @@ Adapter choose_adapter(Connection& connection, std::string_view selector) {
   if (found.empty())
     fail(fmt::format("WebGPU finds no GPU here (library {})", connection.library().path),
          how_to_get_an_adapter() + "; `anneal doctor` shows each part");
-  size_t number = 0;
-  const char* end = selector.data() + selector.size();
-  const auto [last, error] = std::from_chars(selector.data(), end, number);
-  const bool is_number = !selector.empty() && error == std::errc() && last == end;
+  // More digits than a number of adapters has are a name that nobody has.
+  const bool is_number =
+      !selector.empty() && selector.size() < 6 &&
+      std::ranges::all_of(selector, [](unsigned char c) { return std::isdigit(c) != 0; });
+  const size_t number = is_number ? std::stoul(std::string(selector)) : 0;
   std::vector<std::string> names;
   for (size_t i = 0; i < found.size(); ++i) {
     const AdapterInfo& info = found[i].info();
