@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
-#include <optional>
 #include <thread>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "environment_scope.h"
 #include "error_text.h"
 #include "runtime/webgpu/gpu.h"
 
@@ -19,26 +19,6 @@ using namespace anneal;
 using namespace anneal::webgpu;
 
 namespace {
-
-class EnvironmentScope {
- public:
-  EnvironmentScope(const char* name, const std::string& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    setenv(name, value.c_str(), 1);
-  }
-  ~EnvironmentScope() {
-    if (old_)
-      setenv(name_, old_->c_str(), 1);
-    else
-      unsetenv(name_);
-  }
-  EnvironmentScope(const EnvironmentScope&) = delete;
-  EnvironmentScope& operator=(const EnvironmentScope&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 // One for all cases; those that lose it open their own.
 Gpu& gpu() {

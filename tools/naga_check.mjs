@@ -1,6 +1,6 @@
 // Compiles WGSL with naga, a compiler other than the one that runs it: what both accept is likely
 // to work everywhere. usage: node naga_check.mjs NAGA_FOLDER FOLDER_OR_FILE...
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -15,13 +15,13 @@ const naga = await import(pathToFileURL(join(folder, "dist/node.js"))).catch((er
   process.exit(2);
 });
 
-const files = places.flatMap((place) =>
-  statSync(place).isDirectory()
-    ? readdirSync(place).filter((name) => name.endsWith(".wgsl")).sort().map((name) => join(place, name))
-    : [place],
-);
+const shadersIn = (place) =>
+  readdirSync(place).filter((name) => name.endsWith(".wgsl")).sort().map((name) => join(place, name));
+const files = places
+  .filter((place) => existsSync(place))
+  .flatMap((place) => (statSync(place).isDirectory() ? shadersIn(place) : [place]));
 if (files.length === 0) {
-  console.error(`there are no shaders in ${places.join(", ")}`);
+  console.error(`there are no shaders in ${places.join(", ")}; tests write them, run those before`);
   process.exit(1);
 }
 

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -247,11 +248,12 @@ Adapter choose_adapter(Connection& connection, std::string_view selector) {
   std::vector<Adapter> found = request_adapters(connection);
   if (found.empty())
     fail(fmt::format("WebGPU finds no GPU here (library {})", connection.library().path),
-         how_to_get_an_adapter());
-  size_t number = 0;
-  const char* end = selector.data() + selector.size();
-  const auto [last, error] = std::from_chars(selector.data(), end, number);
-  const bool is_number = !selector.empty() && error == std::errc() && last == end;
+         how_to_get_an_adapter() + "; `anneal doctor` shows each part");
+  // More digits than a number of adapters has are a name that nobody has.
+  const bool is_number =
+      !selector.empty() && selector.size() < 6 &&
+      std::ranges::all_of(selector, [](unsigned char c) { return std::isdigit(c) != 0; });
+  const size_t number = is_number ? std::stoul(std::string(selector)) : 0;
   std::vector<std::string> names;
   for (size_t i = 0; i < found.size(); ++i) {
     const AdapterInfo& info = found[i].info();
@@ -267,13 +269,16 @@ Adapter choose_adapter(Connection& connection, std::string_view selector) {
 std::string how_to_get_an_adapter() {
 #if defined(__linux__)
   if (!SharedLibrary("libvulkan.so.1").ok())
-    return "the Vulkan loader is missing: install libvulkan1 (Debian) or vulkan-loader (Fedora) "
-           "and your GPU's Vulkan driver";
-  return "no Vulkan driver answers: install your GPU's (mesa-vulkan-drivers, NVIDIA's), and see "
-         "that its manifest is in /usr/share/vulkan/icd.d or named by VK_ICD_FILENAMES; without a "
-         "display NVIDIA's must name libEGL_nvidia.so.0; `anneal doctor` shows what is there";
+    return "install the Vulkan loader, libvulkan1 (Debian) or vulkan-loader (Fedora), and your "
+           "GPU's "
+           "Vulkan driver";
+  return "install your GPU's Vulkan driver (mesa-vulkan-drivers, NVIDIA's), and see that its "
+         "manifest "
+         "is in /usr/share/vulkan/icd.d or named by VK_ICD_FILENAMES; without a display NVIDIA's "
+         "must "
+         "name libEGL_nvidia.so.0";
 #else
-  return "install your GPU's driver; `anneal doctor` shows what is there";
+  return "install your GPU's driver";
 #endif
 }
 

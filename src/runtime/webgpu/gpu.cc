@@ -1,6 +1,6 @@
 #include "runtime/webgpu/gpu.h"
 
-#include <bit>
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,8 +15,9 @@ namespace {
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-// With ANNEAL_DUMP_WGSL=FOLDER every shader is written there, for a second compiler to check.
-void dump(const KernelSource& source) {
+// With ANNEAL_DUMP_WGSL=FOLDER every shader is written there, for a second compiler to check; those
+// that do not compile under a name of their own.
+void dump(const KernelSource& source, bool compiles) {
   const std::string folder = environment("ANNEAL_DUMP_WGSL");
   if (folder.empty()) return;
   std::string name = source.name;
@@ -23,7 +25,8 @@ void dump(const KernelSource& source) {
       name, [](unsigned char c) { return !std::isalnum(c) && c != '_' && c != '-'; }, '_');
   name.resize(std::min<size_t>(name.size(), 80));
   const uint64_t hash = std::hash<std::string>{}(source.wgsl);
-  const std::string path = fmt::format("{}/{}-{:016x}.wgsl", folder, name, hash);
+  const std::string path =
+      fmt::format("{}/{}-{:016x}.{}", folder, name, hash, compiles ? "wgsl" : "rejected");
   if (!write_file_atomically(path, source.wgsl))
     fail(fmt::format("a shader cannot be written to {}", path),
          "make the folder of ANNEAL_DUMP_WGSL writable, or unset it");
@@ -50,6 +53,7 @@ std::string trimmed(std::string_view text) {
 
 [[noreturn]] void fail_compiling(const GpuState& state, const KernelSource& source,
                                  const std::string& text) {
+  dump(source, false);
   const std::optional<size_t> line = line_of(text);
   fail(fmt::format("kernel {} does not compile on \"{}\"{}: {}", source.name, state.adapter.name,
                    line ? fmt::format(", line {}", *line) : "", trimmed(text)),
@@ -93,6 +97,7 @@ class Compilation {
       if (attempt.module_errors.type != abi::kNoError)
         fail_compiling(state_, sources_[i], attempt.module_errors.text);
       if (!attempt.made) fail_compiling(state_, sources_[i], attempt.text);
+      dump(sources_[i], true);
     }
     std::vector<Pipeline> pipelines;
     for (size_t i = 0; i < attempts_.size(); ++i)
@@ -102,7 +107,6 @@ class Compilation {
 
  private:
   void start(const KernelSource& source, Attempt& attempt) {
-    dump(source);
     const Library& library = state_.library();
     abi::ShaderSourceWgsl text{{nullptr, abi::kShaderSourceWgsl}, view_of(source.wgsl)};
     const abi::ShaderModuleDescriptor module{&text.chain, view_of(source.name)};
