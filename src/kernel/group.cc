@@ -75,8 +75,14 @@ class GroupEmitter {
   std::vector<ValueId> existing(const Elements& elements, NodeRef count, int64_t unit) {
     std::vector<ValueId> exists;
     if (is_static(count) && static_value(count) % unit == 0) return exists;
-    for (ValueId element : values_of(elements))
-      exists.push_back(code_.compute(Op::Lt, DType::Bool, {element, scalar(count)}));
+    // Neighbours are there together where there are whole stretches of them.
+    const std::vector<ValueId> values = values_of(elements);
+    const bool whole = is_static(count) && static_value(count) % elements.neighbours == 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const size_t first = i - i % static_cast<size_t>(elements.neighbours);
+      exists.push_back(
+          code_.compute(Op::Lt, DType::Bool, {values[whole ? first : i], scalar(count)}));
+    }
     return exists;
   }
 

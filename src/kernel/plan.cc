@@ -347,8 +347,14 @@ void Planner::choose_turned_blocks(size_t vector_axis, int64_t cells, CellPlan& 
 }
 
 void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
-  if (!can_turn()) {  // groups are many, and do little each
-    for (GridAxis& each : plan.grid) each.block = each.tile.elements();
+  if (!can_turn()) {  // groups are many, and do little each; but no two make the same reductions
+    AxisSet rows;
+    for (NodeRef reduction : analysis_.reductions()) rows = rows | analysis_.free(reduction);
+    for (GridAxis& each : plan.grid) {
+      const bool shared = !rows.empty() && !rows.contains(each.axis);
+      const int64_t size = shared ? std::max<int64_t>(1, analysis_.expected_size(each.axis)) : 1;
+      each.block = ceil_div(size, each.tile.elements()) * each.tile.elements();
+    }
     return;
   }
   double nanoseconds = 0, bytes = 0;

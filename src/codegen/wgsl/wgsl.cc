@@ -12,6 +12,7 @@
 
 #include "codegen/wgsl/arithmetic.h"
 #include "codegen/wgsl/barriers.h"
+#include "codegen/wgsl/neighbours.h"
 
 namespace anneal::wgsl {
 namespace {
@@ -37,6 +38,7 @@ class Writer {
         options_(options),
         arithmetic_(options.wide_index),
         barriers_(find_barriers(program)),
+        neighbours_(program, barriers_),
         threads_(lanes_of(program)),
         names_(program.code.size()),
         never_negative_(program.code.size()) {
@@ -82,6 +84,17 @@ class Writer {
     return false;
   }
 
+  // Of buffers that are the same, all or none are.
+  bool is_vectors(uint64_t buffer) const {
+    if (is_local(buffer)) return neighbours_.is_vectors(buffer);
+    for (size_t i = 0; i < program_.buffers.size(); ++i)
+      if (bound(i) == bound(buffer) && !neighbours_.is_vectors(i)) return false;
+    return true;
+  }
+  const Neighbours* neighbours(size_t at) const {
+    return is_vectors(program_.code[at].bits) ? neighbours_.of(at) : nullptr;
+  }
+
   // Some are tiles, which have become locals.
   bool is_used(uint64_t buffer) const {
     return std::ranges::any_of(program_.code, [&](const Instruction& each) {
@@ -98,7 +111,8 @@ class Writer {
   std::string element_type(uint64_t buffer) const {
     if (is_packed(buffer)) return is_written(buffer) ? "atomic<u32>" : "u32";
     const DType dtype = program_.buffer_dtype(buffer);
-    return is_bool(dtype) ? "u32" : arithmetic_.type(dtype);
+    const std::string type = is_bool(dtype) ? "u32" : arithmetic_.type(dtype);
+    return is_vectors(buffer) ? fmt::format("vec4<{}>", type) : type;
   }
 
   std::string declarations(Shader& shader) {
@@ -209,7 +223,13 @@ class Writer {
       }
       case Code::Zip: throw InternalError("lanes that are threads cannot be zipped");
       case Code::Load: load(at, each); return;
-      case Code::Store: store(each); return;
+      case Code::Store:
+        if (const Neighbours* group = neighbours(at)) {
+          if (group->last == at) store_neighbours(each, *group);
+          return;
+        }
+        store(each);
+        return;
       case Code::Prefetch: return;
       case Code::Loop: open_loop(at, each); return;
       case Code::Carry:
@@ -283,7 +303,9 @@ class Writer {
     const DType dtype = each.dtype;
     const std::string buffer = buffer_name(each.bits);
     if (!is_packed(each.bits)) {
-      const std::string element = fmt::format("{}[{}]", buffer, at);
+      const std::string element = is_vectors(each.bits)
+                                      ? fmt::format("{}[({}) >> 2u][({}) & 3u]", buffer, at, at)
+                                      : fmt::format("{}[{}]", buffer, at);
       return is_bool(dtype) ? fmt::format("({} != 0u)", element) : element;
     }
     const int shift = byte_size(dtype) == 2 ? 1 : 2, in_word = (1 << shift) - 1;
@@ -299,7 +321,43 @@ class Writer {
     return part;
   }
 
+  // The number of the vector.
+  std::string vector_place(const Neighbours& group) const {
+    const std::string& base = names_[static_cast<size_t>(group.base)];
+    const std::string word = options_.wide_index ? base + ".x" : fmt::format("u32({})", base);
+    return fmt::format("({} >> 2u) + {}u", word, group.offset / 4);
+  }
+
+  void load_neighbours(const Instruction& each, const Neighbours& group) {
+    const std::string value = fmt::format("{}[{}]", buffer_name(each.bits), vector_place(group));
+    const std::string name = fmt::format("q{}", group.first);
+    if (each.operands[1] == kNoValue) {
+      line("let {} = {};", name, value);
+    } else {
+      const std::string type = element_type(each.bits);
+      line("var {}: {};", name, type);
+      line("if ({}) {{ {} = {}; }} else {{ {} = {}(); }}", text(each, 1), name, value, name, type);
+    }
+    for (size_t i = 0; i < group.members.size(); ++i)
+      names_[group.members[i]] = fmt::format("{}.{}", name, "xyzw"[i]);
+  }
+
+  void store_neighbours(const Instruction& each, const Neighbours& group) {
+    std::vector<std::string> values;
+    for (size_t member : group.members) values.push_back(text(program_.code[member], 2));
+    const std::string store = fmt::format("{}[{}] = {}({});", buffer_name(each.bits), vector_place(group),
+                                          element_type(each.bits), fmt::join(values, ", "));
+    if (each.operands[1] == kNoValue)
+      line("{}", store);
+    else
+      line("if ({}) {{ {} }}", text(each, 1), store);
+  }
+
   void load(size_t at, const Instruction& each) {
+    if (const Neighbours* group = neighbours(at)) {
+      if (group->first == at) load_neighbours(each, *group);
+      return;
+    }
     const std::string where = place(each);
     const std::string value = loaded(each, where);
     if (each.operands[1] == kNoValue) return let(at, value);
@@ -435,6 +493,7 @@ class Writer {
   const ShaderOptions& options_;
   Arithmetic arithmetic_;
   std::vector<Barrier> barriers_;
+  NeighbourAccesses neighbours_;
   int threads_;
   std::vector<std::string> names_;
   std::vector<bool> never_negative_;  // of indices

@@ -255,7 +255,7 @@ class GpuExecutable : public Executable {
         const Place& place = arguments.buffers[buffer];
         const int64_t size = std::max<int64_t>(4, elements[buffer] * element_bytes_[buffer]);
         if (place.memory)
-          bindings.push_back({buffer_of(place), place.offset, (size + 3) / 4 * 4});
+          bindings.push_back({buffer_of(place), place.offset, (size + 15) / 16 * 16});
         else
           bindings.push_back({&nothing(), 0, 16});
       }
@@ -313,7 +313,7 @@ class WebGpuDevice : public Device {
         std::make_unique<webgpu::Buffer>(gpu_->create_buffer((std::max<int64_t>(bytes, 1) + 15) / 16 * 16));
     return std::make_unique<GpuMemory>(std::move(buffer), bytes);
   }
-  int64_t available_bytes() const override { return INT64_MAX; }  // nobody tells
+  int64_t available_bytes() const override { return int64_t{1} << 60; }  // nobody tells
 
   bool shares_host_memory() const override { return false; }
   void wait() override { gpu_->wait(); }
