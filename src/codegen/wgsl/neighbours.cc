@@ -35,13 +35,20 @@ NeighbourAccesses::NeighbourAccesses(const Program& program, const std::vector<B
 }
 
 NeighbourAccesses::Place NeighbourAccesses::place_of(const Instruction& access) const {
-  const ValueId place = access.operands[0];
-  const Instruction& sum = at(place);
+  Place place{access.operands[0]};
+  if (at(place.base).code == Code::Ramp) {
+    place.step = at(place.base).operands[1];
+    place.base = at(place.base).operands[0];
+  }
+  const Instruction& sum = at(place.base);
   if (sum.code == Code::Compute && sum.op == Op::Add) {
     const Instruction& last = at(sum.operands[1]);
-    if (last.code == Code::Constant) return {sum.operands[0], static_cast<int64_t>(last.bits)};
+    if (last.code == Code::Constant)
+      return {sum.operands[0], place.step, static_cast<int64_t>(last.bits)};
   }
-  return {place, 0};
+  if (sum.code == Code::Constant && place.step != kNoValue)
+    return {kNoValue, place.step, static_cast<int64_t>(sum.bits)};
+  return place;
 }
 
 bool NeighbourAccesses::is_multiple(ValueId value, int64_t of) const {
@@ -66,32 +73,36 @@ bool NeighbourAccesses::is_multiple(ValueId value, int64_t of) const {
 
 void NeighbourAccesses::find_in(size_t begin, size_t end, const std::vector<Barrier>&) {
   // Accesses alike but for their offset.
-  using Kind = std::tuple<Code, uint64_t, ValueId, ValueId>;  // buffer, base, condition
+  using Kind = std::tuple<Code, uint64_t, ValueId, ValueId, ValueId>;  // buffer, base, step, mask
   std::map<Kind, std::map<int64_t, size_t>> found;
-  std::map<uint64_t, std::vector<ValueId>> bases;  // by buffer
+  std::map<uint64_t, std::vector<std::pair<ValueId, ValueId>>> bases;  // by buffer
   std::map<uint64_t, bool> stored;
   for (size_t i = begin; i < end; ++i) {
     const Instruction& each = program_.code[i];
     if (!is_access(each)) continue;
     const Place place = place_of(each);
-    bases[each.bits].push_back(place.base);
+    bases[each.bits].emplace_back(place.base, place.step);
     stored[each.bits] = stored[each.bits] || each.code == Code::Store;
     const bool own = each.lanes > 1 && at(each.operands[0]).lanes > 1;
     const DType dtype = program_.buffer_dtype(each.bits);
     if (!own || byte_size(dtype) != 4) continue;
-    found[{each.code, each.bits, place.base, each.operands[1]}].emplace(place.offset, i);
+    found[{each.code, each.bits, place.base, place.step, each.operands[1]}].emplace(place.offset, i);
   }
   for (const auto& [kind, members] : found) {
     const uint64_t buffer = std::get<1>(kind);
-    const ValueId base = std::get<2>(kind);
+    const ValueId base = std::get<2>(kind), step = std::get<3>(kind);
     // What is stored may be moved past accesses to other elements only.
-    const bool apart = std::ranges::all_of(bases[buffer], [&](ValueId other) { return other == base; });
+    const bool apart = std::ranges::all_of(bases[buffer], [&](const auto& other) {
+      return other == std::pair(base, step);
+    });
     if (stored[buffer] && !apart) continue;
-    if (!is_multiple(base, kWidth)) continue;
+    if (base != kNoValue && !is_multiple(base, kWidth)) continue;
+    if (step != kNoValue && !is_multiple(step, kWidth)) continue;
     for (const auto& [offset, first] : members) {
       if (offset % kWidth != 0) continue;
       Neighbours group;
       group.base = base;
+      group.step = step;
       group.offset = offset;
       group.first = group.last = first;
       bool whole = true;

@@ -14,7 +14,8 @@ namespace anneal::wgsl {
 struct Neighbours {
   std::array<size_t, 4> members{};  // instructions, by place
   size_t first = 0, last = 0;       // of the members, in the order of the code
-  ValueId base = kNoValue;          // the place is that plus the offset
+  // The place is the sum of these: a value, the thread's number times a step, and the offset.
+  ValueId base = kNoValue, step = kNoValue;
   int64_t offset = 0;
 };
 
@@ -31,7 +32,7 @@ class NeighbourAccesses {
 
  private:
   struct Place {
-    ValueId base = kNoValue;
+    ValueId base = kNoValue, step = kNoValue;
     int64_t offset = 0;
   };
   Place place_of(const Instruction& access) const;

@@ -31,6 +31,22 @@ int lanes_of(const Program& program) {
   return lanes;
 }
 
+// Locals that each thread has to itself; where there is room for all of them, memory of the group is
+// nearer.
+std::vector<bool> private_locals(const Program& program) {
+  constexpr int64_t kRoom = 16 << 10;
+  std::vector<bool> own;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < program.locals.size(); ++i) {
+    own.push_back(is_private(program, i));
+    bytes += program.locals[i].elements *
+             std::max<int64_t>(4, static_cast<int64_t>(byte_size(program.locals[i].dtype)));
+  }
+  const int64_t scratch = lanes_of(program) * 16;  // of combinations
+  if (bytes + scratch <= kRoom) own.assign(own.size(), false);
+  return own;
+}
+
 class Writer {
  public:
   Writer(const Program& program, const ShaderOptions& options)
@@ -42,7 +58,7 @@ class Writer {
         threads_(lanes_of(program)),
         names_(program.code.size()),
         never_negative_(program.code.size()) {
-    for (size_t i = 0; i < program.locals.size(); ++i) private_.push_back(is_private(program, i));
+    private_ = private_locals(program);
   }
 
   Shader write() {
@@ -53,7 +69,7 @@ class Writer {
     }
     Shader shader;
     shader.threads = threads_;
-    shader.text = declarations(shader) + arithmetic_.library() + combinations() + frame();
+    shader.text = (uses_subgroups() ? "enable subgroups;\n" : "") + declarations(shader) + arithmetic_.library() + combinations() + frame();
     return shader;
   }
 
@@ -323,9 +339,13 @@ class Writer {
 
   // The number of the vector.
   std::string vector_place(const Neighbours& group) const {
-    const std::string& base = names_[static_cast<size_t>(group.base)];
-    const std::string word = options_.wide_index ? base + ".x" : fmt::format("u32({})", base);
-    return fmt::format("({} >> 2u) + {}u", word, group.offset / 4);
+    auto word = [&](ValueId value) {
+      const std::string& name = names_[static_cast<size_t>(value)];
+      return options_.wide_index ? fmt::format("bitcast<i32>({}.x)", name) : name;
+    };
+    std::string place = group.base == kNoValue ? "0" : word(group.base);
+    if (group.step != kNoValue) place += fmt::format(" + i32(lane) * {}", word(group.step));
+    return fmt::format("u32((({}) >> 2u) + {})", place, group.offset / 4);
   }
 
   void load_neighbours(const Instruction& each, const Neighbours& group) {
@@ -454,6 +474,13 @@ class Writer {
     return function;
   }
 
+  bool uses_subgroups() const {
+    const bool exchanged = std::ranges::all_of(combined_, [](const auto& each) {
+      return !is_bool(each.second.second) && byte_size(each.second.second) <= 4;
+    });
+    return options_.subgroup > 1 && threads_ % options_.subgroup == 0 && !combined_.empty() && exchanged;
+  }
+
   // Upper half into lower half until one is left, the order that every device has.
   std::string combinations() {
     std::string text;
@@ -472,8 +499,31 @@ class Writer {
       auto kept_as = [&](const std::string& value) {
         return is_bool(what.second) ? fmt::format("u32({})", value) : value;
       };
+      const std::string head =
+          fmt::format("fn {}(value: {}, lane: u32) -> {} {{\n", function, type, type);
+      if (uses_subgroups()) {
+        // Within subgroups by exchange, between them through memory.
+        auto with = [&](const std::string& other) {
+          const Operand pair[] = {{"total", what.second}, {other, what.second}};
+          return arithmetic_.compute(what.first, what.second, pair);
+        };
+        text += head;
+        text += "  var total = value;\n";
+        for (int distance = options_.subgroup / 2; distance > 0; distance /= 2)
+          text += fmt::format("  total = {};\n", with(fmt::format("subgroupShuffleXor(total, {}u)", distance)));
+        text += fmt::format(
+            "  workgroupBarrier();\n"
+            "  if (lane % {0}u == 0u) {{ {1}[lane / {0}u] = {2}; }}\n"
+            "  workgroupBarrier();\n"
+            "  total = {3};\n",
+            options_.subgroup, memory, kept_as("total"), read("0"));
+        for (int i = 1; i < threads_ / options_.subgroup; ++i)
+          text += fmt::format("  total = {};\n", with(read(std::to_string(i))));
+        text += "  return total;\n}\n";
+        continue;
+      }
+      text += head;
       text += fmt::format(
-          "fn {}(value: {}, lane: u32) -> {} {{\n"
           "  workgroupBarrier();\n"
           "  {}[lane] = {};\n"
           "  for (var half = {}u; half > 0u; half = half >> 1u) {{\n"
@@ -483,7 +533,7 @@ class Writer {
           "  workgroupBarrier();\n"
           "  return {};\n"
           "}}\n",
-          function, type, type, memory, kept_as("value"), threads_ / 2, memory,
+          memory, kept_as("value"), threads_ / 2, memory,
           kept_as(arithmetic_.compute(what.first, what.second, halves)), read("0"));
     }
     return text;
@@ -508,10 +558,11 @@ class Writer {
 
 LocalBytes local_bytes(const Program& program) {
   LocalBytes bytes;
+  const std::vector<bool> own = private_locals(program);
   for (size_t i = 0; i < program.locals.size(); ++i) {
     const LocalBuffer& local = program.locals[i];
     const int64_t each = std::max<int64_t>(4, static_cast<int64_t>(byte_size(local.dtype)));
-    if (is_private(program, i))
+    if (own[i])
       bytes.of_thread += local.elements / lanes_of(program) * each;
     else
       bytes.of_group += (local.elements * each + 15) / 16 * 16;
