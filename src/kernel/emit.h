@@ -117,6 +117,8 @@ class Emitter {
   void stores(std::span<const NodeRef> stores, std::span<const AxisLoop> loops);
 
   ValueId value(NodeRef node, Coordinate at);
+  // Has memory bring what a load would find so many elements further on.
+  void fetch(NodeRef load, Coordinate at, int64_t further);
 
   // Memory for the tiles of a body, for the rows that are lanes; of none, rows come one by one.
   void place_tiles(Tile rows);
@@ -124,6 +126,7 @@ class Emitter {
   void serve(std::span<const NodeRef> stores);
 
   CodeBuilder& code() { return code_; }
+  int64_t streaming_bytes() const { return planner_.streaming_bytes(); }
 
  private:
   void limit(Range& range, const KernelBody::Reach& reach);
