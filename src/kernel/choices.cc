@@ -22,10 +22,10 @@ bool is_simple(const KernelBody& body) {
     if (store->op != Op::Store || store->arg.axis != static_cast<int64_t>(store_axes(store).size()))
       return false;
   for (NodeRef node : topological_order(body.stores)) {
-    const bool in_place = node->op == Op::Load &&
-                          std::ranges::any_of(body.stores, [&](NodeRef store) {
-                            return store->source(0) == node->source(0);
-                          });
+    const bool in_place =
+        node->op == Op::Load && std::ranges::any_of(body.stores, [&](NodeRef store) {
+          return store->source(0) == node->source(0);
+        });
     if (is_reduce_over(node->op) || in_place) return false;
   }
   return true;

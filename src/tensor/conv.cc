@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -189,26 +190,23 @@ Conv conv_of(NodeRef node, const Tensor& x, const Tensor& weight) {
   }
   return c;
 }
-Conv conv_of(NodeRef node) {
-  return conv_of(node, wrap(node->source(1)), wrap(node->source(2)));
-}
+Conv conv_of(NodeRef node) { return conv_of(node, wrap(node->source(1)), wrap(node->source(2))); }
 
-Border border_of(const Conv& c) { return {c.windows[0].padding, c.windows[1].padding}; }
-
-// Of this image.
-bool uses_winograd(const Conv& c, const Tensor& x) {
+// Where Winograd's way could be gone.
+std::optional<Border> winograd_border(const Conv& c) {
   const bool simple = c.winograd && c.space == 2 && c.groups == 1 &&
                       std::ranges::all_of(c.windows, [](const Window& w) {
                         return w.stride == 1 && w.dilation == 1;
                       });
-  return simple && winograd_pays(x, c.weight, border_of(c));
+  if (!simple) return {};
+  return Border{c.windows[0].padding, c.windows[1].padding};
 }
 
 // Sums over batch and windows of gradient * patch, the form kernels look for:
 // [groups, O / groups, C, kernel.., N, windows..].
 Tensor weight_gradient(const Conv& c, const Tensor& x, const Tensor& gradient) {
-  if (uses_winograd(c, x))
-    return with_named_gradient(winograd_weights(x, gradient, border_of(c)),
+  if (auto border = winograd_border(c); border && winograd_pays(x, c.weight, *border))
+    return with_named_gradient(winograd_weights(x, gradient, *border),
                                gradient_symbol("conv_weights", c), {x, gradient});
   NodeRef patches = node_of(sliding_windows(pad_windows(x, c.windows), c.windows));
   NodeRef g = node_of(gradient);
@@ -251,7 +249,8 @@ Tensor weight_gradient(const Conv& c, const Tensor& x, const Tensor& gradient) {
 
 // Of what was checked, without a bias.
 Tensor apply(const Conv& c, const Tensor& x) {
-  if (uses_winograd(c, x)) return winograd(x, c.weight, border_of(c));
+  if (auto border = winograd_border(c); border && winograd_pays(x, c.weight, *border))
+    return winograd(x, c.weight, *border);
   Tensor kernels = wrap(reshape_node(node_of(c.weight), grouped_sizes(c)));
   return convolve(pad_windows(x, c.windows), kernels, c.windows);
 }
@@ -351,7 +350,9 @@ NodeRef adjoint_phase(const Conv& c, NodeRef y, const std::vector<Phase>& phases
 
 // The adjoint of a convolution, whose x has these sizes in space.
 Tensor adjoint(const Conv& c, const Tensor& y, const Sizes& sizes) {
-  if (uses_winograd(c, y)) return winograd_adjoint(y, c.weight, border_of(c));
+  if (auto border = winograd_border(c); border && winograd_adjoint_pays(y, c.weight, *border))
+    return with_named_gradient(winograd_adjoint(y, c.weight, *border),
+                               gradient_symbol("conv_transpose", c), {y, c.weight});
   Sizes steps;
   int64_t count = 1;
   for (size_t i = 0; i < c.space; ++i) {
@@ -433,10 +434,7 @@ Sizes space_of(const Tensor& x) {
 
 std::vector<Tensor> conv_gradient(NodeRef node, const Tensor& gradient) {
   Conv c = conv_of(node);
-  Tensor of_x = adjoint(c, gradient, space_of(c.x));
-  if (uses_winograd(c, gradient))
-    of_x = with_named_gradient(of_x, gradient_symbol("conv_transpose", c), {gradient, c.weight});
-  return {of_x, weight_gradient(c, c.x, gradient)};
+  return {adjoint(c, gradient, space_of(c.x)), weight_gradient(c, c.x, gradient)};
 }
 
 std::vector<Tensor> conv_weights_gradient(NodeRef node, const Tensor& gradient) {

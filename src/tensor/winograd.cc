@@ -1,10 +1,9 @@
-// Everything but the image itself lies channels last, so that vectors run along channels: images are
-// turned there and back, each transform is sums and differences of such vectors, and what is summed
-// over channels is 36 matrix products.
+// Everything but the image itself lies channels last, so that vectors run along channels: images
+// are turned there and back, each transform is sums and differences of such vectors, and what is
+// summed over channels is 36 matrix products.
 #include "tensor/winograd.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 
 #include "tensor/movement.h"
@@ -14,8 +13,8 @@ namespace {
 
 constexpr int64_t kTile = 4, kTaps = 3, kWindow = kTile + kTaps - 1;
 
-// Polynomials are evaluated at 0, +-kNear, +-kFarther and infinity. These points keep the numbers of
-// the transforms close to 1: about a third of the rounding errors of 0, +-1, +-2.
+// Polynomials are evaluated at 0, +-kNear, +-kFarther and infinity. These points keep the numbers
+// of the transforms close to 1: errors are a half to a fifth of those with 0, +-1, +-2.
 constexpr double kNear = 0.625, kFarther = 1.5;
 
 // ---- values in a grid, one transform along each axis
@@ -112,13 +111,14 @@ NodeRef chosen(const std::vector<NodeRef>& pieces, size_t axis) {
     if (last - first == 1) return expand_node(pieces[first], dims);
     const size_t middle = first + (last - first) / 2;
     NodeRef begin = spread(index_const(static_cast<int64_t>(middle)), position->dtype, dims);
-    return make(Op::Where, {make(Op::Lt, {position, begin}), select(first, middle),
-                            select(middle, last)});
+    return make(Op::Where,
+                {make(Op::Lt, {position, begin}), select(first, middle), select(middle, last)});
   };
   return select(0, pieces.size());
 }
 
-// A grid as one tensor, in memory: its rows along one axis of its pieces, its columns along another.
+// A grid as one tensor, in memory: its rows along one axis of its pieces, its columns along
+// another.
 Tensor stored(const Grid& grid, size_t rows, size_t columns) {
   std::vector<NodeRef> lines;
   for (const Line& line : grid) {
@@ -131,6 +131,14 @@ Tensor stored(const Grid& grid, size_t rows, size_t columns) {
 
 Tensor channels_last(const Tensor& image) { return contiguous(permute(image, {0, 2, 3, 1})); }
 
+// The border of the adjoint: what is left of a window.
+Border left_of(const Border& border) {
+  return {kTaps - 1 - border.rows, kTaps - 1 - border.columns};
+}
+
+int64_t result_size(const Dim& size, int64_t border) {
+  return size.value() + 2 * border - (kTaps - 1);
+}
 int64_t tiles(int64_t size) { return (size + kTile - 1) / kTile; }
 
 // Of `count` tiles along an axis, the element `offset` elements after the beginning of each; before
@@ -138,13 +146,12 @@ int64_t tiles(int64_t size) { return (size + kTile - 1) / kTile; }
 NodeRef one_of_each(NodeRef x, size_t axis, int64_t offset, int64_t count) {
   const int64_t size = static_value(x->dim(axis)), begin = std::max<int64_t>(offset, 0);
   const int64_t before = begin - offset, taken = std::min(size - begin, count * kTile - before);
-  x = cut(x, axis, index_const(begin), index_const(taken));
-  std::vector<NodeRef> pairs(2 * x->rank(), index_const(0)), dims = dims_of(x), tiled;
+  std::vector<NodeRef> pairs(2 * x->rank(), index_const(0)), dims = dims_of(x), tiled = dims;
+  dims[axis] = tiled[axis] = index_const(count);
+  if (taken <= 0) return make_const(Scalar::of_int(x->dtype, 0), dims);
   pairs[2 * axis] = index_const(before);
   pairs[2 * axis + 1] = index_const(count * kTile - before - taken);
-  x = pad_node(x, pairs);
-  tiled = dims;
-  dims[axis] = tiled[axis] = index_const(count);
+  x = pad_node(cut(x, axis, index_const(begin), index_const(taken)), pairs);
   tiled.insert(tiled.begin() + static_cast<std::ptrdiff_t>(axis) + 1, index_const(kTile));
   return reshape_node(cut(reshape_node(x, tiled), axis + 1, index_const(0), index_const(1)), dims);
 }
@@ -182,8 +189,8 @@ Grid points(const Tensor& matrices, const Sizes& rest) {
   NodeRef node = node_of(matrices);
   Grid grid(kWindow);
   for (int64_t i = 0; i < kWindow * kWindow; ++i)
-    grid[static_cast<size_t>(i / kWindow)].push_back(wrap(reshape_node(
-        cut(node, 0, index_const(i), index_const(1)), nodes_of(rest))));
+    grid[static_cast<size_t>(i / kWindow)].push_back(
+        wrap(reshape_node(cut(node, 0, index_const(i), index_const(1)), nodes_of(rest))));
   return grid;
 }
 
@@ -197,8 +204,8 @@ Tensor image_points(const Tensor& x, const Border& border, int64_t rows, int64_t
 
 // [36, N * tiles, O]: the gradient of the products.
 Tensor result_points(const Tensor& y) {
-  const Grid grid = windows(channels_last(y), kTile, {0, 0}, tiles(y.dim(2).value()),
-                            tiles(y.dim(3).value()));
+  const Grid grid =
+      windows(channels_last(y), kTile, {0, 0}, tiles(y.dim(2).value()), tiles(y.dim(3).value()));
   return matrices(stored(transformed(grid, of_result), 0, 1));
 }
 
@@ -213,8 +220,7 @@ Tensor weight_points(const Tensor& weight, Order order) {
     for (int64_t j = 0; j < kTaps; ++j) {
       const bool forwards = order == Order::Forwards;
       NodeRef row = cut(last, 0, index_const(forwards ? i : kTaps - 1 - i), index_const(1));
-      line.push_back(
-          wrap(cut(row, 1, index_const(forwards ? j : kTaps - 1 - j), index_const(1))));
+      line.push_back(wrap(cut(row, 1, index_const(forwards ? j : kTaps - 1 - j), index_const(1))));
     }
     grid.push_back(std::move(line));
   }
@@ -237,29 +243,41 @@ Tensor result_of(const Tensor& products, const Dim& images, int64_t rows, int64_
 }  // namespace
 
 bool winograd_pays(const Tensor& x, const Tensor& weight, const Border& border) {
-  if (x.dtype() != DType::F32 || x.rank() != 4) return false;
-  for (const Dim& size : {weight.dim(0), weight.dim(1), x.dim(2), x.dim(3)})
+  if (x.dtype() != DType::F32) return false;
+  const Dim outputs = weight.dim(0), channels = weight.dim(1);
+  for (const Dim& size : {outputs, channels, x.dim(2), x.dim(3)})
     if (!size.is_static()) return false;
-  for (const Dim& size : {weight.dim(2), weight.dim(3)})
-    if (!(size == kTaps)) return false;
-  // The adjoint has a border of what is left of these.
-  if (std::max(border.rows, border.columns) >= kTaps) return false;
-  const int64_t outputs = weight.dim(0).value(), channels = weight.dim(1).value();
-  return outputs >= 32 && channels >= 32;
+  if (!(weight.dim(2) == kTaps && weight.dim(3) == kTaps)) return false;
+  for (int64_t size : {border.rows, border.columns})
+    if (size < 0 || size >= kTaps) return false;
+
+  // Fewer channels do not fill vectors, fewer tiles do not make up for transforming the weights,
+  // and where most of a tile lies outside the image there is little left to win.
+  constexpr int64_t kChannels = 16, kTiles = 16;
+  const int64_t rows = result_size(x.dim(2), border.rows);
+  const int64_t columns = result_size(x.dim(3), border.columns);
+  const int64_t tiles_each = tiles(rows) * tiles(columns);
+  return std::min(outputs.value(), channels.value()) >= kChannels &&
+         x.dim(0).max() >= (kTiles + tiles_each - 1) / tiles_each &&
+         2 * rows * columns >= tiles_each * kTile * kTile;
+}
+
+bool winograd_adjoint_pays(const Tensor& y, const Tensor& weight, const Border& border) {
+  return winograd_pays(y, weight, left_of(border));
 }
 
 Tensor winograd(const Tensor& x, const Tensor& weight, const Border& border) {
-  const int64_t rows = x.dim(2).value() + 2 * border.rows - (kTaps - 1);
-  const int64_t columns = x.dim(3).value() + 2 * border.columns - (kTaps - 1);
+  const int64_t rows = result_size(x.dim(2), border.rows);
+  const int64_t columns = result_size(x.dim(3), border.columns);
   const Tensor products =
       matmul(image_points(x, border, rows, columns), weight_points(weight, Order::Forwards));
   return result_of(products, x.dim(0), rows, columns);
 }
 
 Tensor winograd_adjoint(const Tensor& y, const Tensor& weight, const Border& border) {
-  const Border left{kTaps - 1 - border.rows, kTaps - 1 - border.columns};
-  const int64_t rows = y.dim(2).value() + 2 * left.rows - (kTaps - 1);
-  const int64_t columns = y.dim(3).value() + 2 * left.columns - (kTaps - 1);
+  const Border left = left_of(border);
+  const int64_t rows = result_size(y.dim(2), left.rows);
+  const int64_t columns = result_size(y.dim(3), left.columns);
   const Tensor points = weight_points(weight, Order::Backwards);
   const Tensor products = matmul(image_points(y, left, rows, columns), transpose(points, 1, 2));
   return result_of(products, y.dim(0), rows, columns);
