@@ -15,6 +15,7 @@
 #include "base/traffic.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/executor.h"
+#include "runtime/webgpu/webgpu_device.h"
 
 namespace anneal {
 namespace {
@@ -33,6 +34,8 @@ struct Registry {
   Registry() {
     entries.push_back(
         {"cpu", [] { return std::make_unique<Executor>(make_cpu_device()); }, nullptr});
+    entries.push_back(
+        {"webgpu", [] { return std::make_unique<Executor>(make_webgpu_device()); }, nullptr});
     entries.push_back({"interpreter", make_interpreter, nullptr});
   }
 

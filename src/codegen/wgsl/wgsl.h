@@ -1,0 +1,35 @@
+// A Program as a WGSL compute shader: a cell is a group of threads, and lanes are threads. The text
+// is a function of the program alone; names come from counters.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernel/program.h"
+
+namespace anneal::wgsl {
+
+struct ShaderOptions {
+  bool wide_index = false;  // positions may not fit 31 bits
+  // By buffer: the one before it that is the same memory, and bound for both; empty: none is.
+  std::vector<int> same_as = {};
+};
+
+// Buffers are bindings of group 0 by number, all of them read_write, so that parts of one piece of
+// memory can be bound side by side; those that are the same as another have none. Behind them comes
+// the uniform: (cells, 0, 0, 0) and then the sizes as 64-bit words, two a row.
+struct Shader {
+  std::string text;
+  int threads = 1;            // of a group
+  std::vector<int> buffers;   // that have a binding, in order
+  int64_t local_bytes = 0;    // memory of a group
+};
+
+inline constexpr const char* kEntryPoint = "main";
+// Groups along x; beyond that they are counted in rows of so many.
+inline constexpr int64_t kGroupsInRow = 32768;
+
+int64_t local_bytes(const Program& program);
+Shader write_shader(const Program& program, const ShaderOptions& options = {});
+
+}  // namespace anneal::wgsl
