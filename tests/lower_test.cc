@@ -359,7 +359,8 @@ TEST_CASE_FIXTURE(Fixture, "axes that only choose between values") {
     NodeRef at = BodyMaker::at({row, i}, std::vector<int64_t>{4, size});
     NodeRef x = BodyMaker::load(a, at), y = BodyMaker::load(b, at), both = mul(x, y);
     auto before = [](NodeRef choice, int64_t end) {
-      return make(Op::Lt, {make_cast(choice, DType::I32), make_const(DType::I32, double(end))});
+      return make(Op::Lt, {make_cast(choice, DType::I32),
+                           make_const(DType::I32, static_cast<double>(end))});
     };
     NodeRef first = make(Op::Where, {before(half, 1), add(both, x), minus(both, x)});
     NodeRef second = make(Op::Where, {before(half, 1), both, number(2)});

@@ -16,6 +16,7 @@ constexpr int64_t kTile = 4, kTaps = 3, kWindow = kTile + kTaps - 1;
 // Polynomials are evaluated at 0, +-kNear, +-kFarther and infinity. These points keep the numbers
 // of the transforms close to 1: errors are a half to a fifth of those with 0, +-1, +-2.
 constexpr double kNear = 0.625, kFarther = 1.5;
+constexpr double kNear2 = kNear * kNear, kFarther2 = kFarther * kFarther;
 
 // ---- values in a grid, one transform along each axis
 
@@ -48,53 +49,50 @@ void both_signs(Line& line, const Tensor& even, const Tensor& odd) {
 // Of six elements of the image: the coefficients of the polynomials that vanish at all points but
 // one.
 Line of_image(const Line& d) {
-  constexpr double near = kNear * kNear, far = kFarther * kFarther;
-  Line line{d[0] * (near * far) - d[2] * (near + far) + d[4]};
-  both_signs(line, d[4] - d[2] * far, (d[3] - d[1] * far) * kNear);
-  both_signs(line, d[4] - d[2] * near, (d[3] - d[1] * near) * kFarther);
-  line.push_back(d[1] * (near * far) - d[3] * (near + far) + d[5]);
+  Line line{d[0] * (kNear2 * kFarther2) - d[2] * (kNear2 + kFarther2) + d[4]};
+  both_signs(line, d[4] - d[2] * kFarther2, (d[3] - d[1] * kFarther2) * kNear);
+  both_signs(line, d[4] - d[2] * kNear2, (d[3] - d[1] * kNear2) * kFarther);
+  line.push_back(d[1] * (kNear2 * kFarther2) - d[3] * (kNear2 + kFarther2) + d[5]);
   return line;
 }
 
 // By what the polynomials above are divided to be 1 at their point.
-constexpr double kAtZero = 1 / (kNear * kNear * kFarther * kFarther);
-constexpr double kAtNear = 1 / (2 * kNear * kNear * (kNear * kNear - kFarther * kFarther));
-constexpr double kAtFarther = 1 / (2 * kFarther * kFarther * (kFarther * kFarther - kNear * kNear));
+constexpr double kAtZero = 1 / (kNear2 * kFarther2);
+constexpr double kAtNear = 1 / (2 * kNear2 * (kNear2 - kFarther2));
+constexpr double kAtFarther = 1 / (2 * kFarther2 * (kFarther2 - kNear2));
 
 // Of three weights: the polynomial they are, at every point, divided.
 Line of_weights(const Line& g) {
-  constexpr double near = kNear * kNear, far = kFarther * kFarther;
   Line line{g[0] * kAtZero};
-  both_signs(line, g[0] * kAtNear + g[2] * (near * kAtNear), g[1] * (kNear * kAtNear));
-  both_signs(line, g[0] * kAtFarther + g[2] * (far * kAtFarther), g[1] * (kFarther * kAtFarther));
+  both_signs(line, g[0] * kAtNear + g[2] * (kNear2 * kAtNear), g[1] * (kNear * kAtNear));
+  both_signs(line, g[0] * kAtFarther + g[2] * (kFarther2 * kAtFarther),
+             g[1] * (kFarther * kAtFarther));
   line.push_back(g[2]);
   return line;
 }
 
 // Its transpose.
 Line to_weights(const Line& u) {
-  constexpr double near = kNear * kNear, far = kFarther * kFarther;
   const Tensor even = (u[1] + u[2]) * kAtNear, odd = (u[1] - u[2]) * kAtNear;
   const Tensor even_far = (u[3] + u[4]) * kAtFarther, odd_far = (u[3] - u[4]) * kAtFarther;
   return {u[0] * kAtZero + even + even_far, odd * kNear + odd_far * kFarther,
-          even * near + even_far * far + u[5]};
+          even * kNear2 + even_far * kFarther2 + u[5]};
 }
 
 // Of six products: four elements of the result.
 Line to_result(const Line& m) {
-  constexpr double near = kNear * kNear, far = kFarther * kFarther;
   const Tensor even = m[1] + m[2], odd = m[1] - m[2];
   const Tensor even_far = m[3] + m[4], odd_far = m[3] - m[4];
-  return {m[0] + even + even_far, odd * kNear + odd_far * kFarther, even * near + even_far * far,
-          odd * (near * kNear) + odd_far * (far * kFarther) + m[5]};
+  return {m[0] + even + even_far, odd * kNear + odd_far * kFarther,
+          even * kNear2 + even_far * kFarther2,
+          odd * (kNear2 * kNear) + odd_far * (kFarther2 * kFarther) + m[5]};
 }
 
 // Its transpose.
 Line of_result(const Line& y) {
-  constexpr double near = kNear * kNear, far = kFarther * kFarther;
   Line line{y[0]};
-  both_signs(line, y[0] + y[2] * near, y[1] * kNear + y[3] * (near * kNear));
-  both_signs(line, y[0] + y[2] * far, y[1] * kFarther + y[3] * (far * kFarther));
+  both_signs(line, y[0] + y[2] * kNear2, y[1] * kNear + y[3] * (kNear2 * kNear));
+  both_signs(line, y[0] + y[2] * kFarther2, y[1] * kFarther + y[3] * (kFarther2 * kFarther));
   line.push_back(y[3]);
   return line;
 }
