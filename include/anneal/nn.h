@@ -203,6 +203,7 @@ struct ConvLayerOptions {
   bool bias = true;
   Init weight_init = {}, bias_init = {};  // empty: uniform within 1 / sqrt(fan in)
   DType dtype = DType::F32;
+  bool winograd = true;  // see ConvOptions
 };
 // Over the last `space` axes of [batch, channels, space..].
 class Conv : public Module {

@@ -57,7 +57,11 @@ Tensor Linear::operator()(const Tensor& x, Location where) const {
 Conv::Conv(Module* parent, std::string_view name, int64_t in, int64_t out,
            const std::vector<int64_t>& kernel, const ConvLayerOptions& options, Location where)
     : Module(parent, name, where),
-      options_{options.stride, options.padding, options.dilation, options.groups},
+      options_{.stride = options.stride,
+               .padding = options.padding,
+               .dilation = options.dilation,
+               .groups = options.groups,
+               .winograd = options.winograd},
       space_(kernel.size()) {
   ModuleCall call("conv", *this, where);
   check_positive("the number of input channels", in);
