@@ -179,6 +179,9 @@ struct CommandLine {
         ->check(CLI::Range(1, 1 << 16));
     command.add_option("--block", o.block, "characters nanogpt sees (64)")
         ->check(CLI::Range(1, 1 << 20));
+    command.add_option("--dtype", o.dtype,
+                       "that products are computed in: f32, bf16 or f16 (f32); parameters, "
+                       "statistics and losses are f32");
     command.add_option("--threads", o.threads, "of the CPU (all cores)")
         ->check(CLI::Range(1, 1024));
     command.add_option("--device", o.device, devices_text());

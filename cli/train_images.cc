@@ -56,9 +56,9 @@ class ImageTask : public Task {
     } else {
       use<models::Mlp>();
     }
+    model_->compute_in(settings.dtype);
     optimizer_ = std::make_unique<optim::AdamW>(
-        *model_, optim::AdamWOptions{.lr = settings.lr,
-                                     .gradients = {.clip_norm = 1, .skip_non_finite = true}});
+        *model_, optim::AdamWOptions{.lr = settings.lr, .gradients = gradient_options(settings)});
   }
 
   nn::Module& model() override { return *model_; }

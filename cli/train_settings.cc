@@ -7,11 +7,13 @@
 
 #include <anneal/error.h>
 
+#include "ir/dtype.h"
 #include "output.h"
 
 namespace anneal::cli {
 namespace {
 
+constexpr std::array kComputeDTypes{DType::F32, DType::BF16, DType::F16};
 constexpr int64_t kLargest = 1 << 20;  // size that a checkpoint may ask for
 
 struct SizeRow {
@@ -50,6 +52,22 @@ int64_t settle_size(const SizeRow& size, const ModelRow& row, const RunOptions& 
                                 size.name, *given),
                     fmt::format("leave --{} out, or start without --resume", size.name), {});
   return kept;
+}
+
+// As sizes: an optimizer for f16 keeps more than one for f32. Checkpoints that do not say it are
+// f32.
+DType settle_dtype(const RunOptions& options, const io::Metadata* checkpoint) {
+  std::string kept = checkpoint ? find(*checkpoint, "dtype") : options.dtype;
+  if (kept.empty()) kept = name(DType::F32);
+  if (!options.dtype.empty() && options.dtype != kept)
+    throw UserError(
+        fmt::format("\"{}\" computes in {}, --dtype says {}", options.resume, kept, options.dtype),
+        "leave --dtype out, or start without --resume", {});
+  const auto dtype = std::ranges::find(kComputeDTypes, parse_dtype(kept));
+  if (dtype == kComputeDTypes.end())
+    throw UserError(fmt::format("models do not compute in \"{}\"", kept), "give f32, bf16 or f16",
+                    {});
+  return *dtype;
 }
 
 template <typename T>
@@ -102,6 +120,7 @@ io::Metadata Settings::metadata() const {
   metadata.emplace_back("batch", std::to_string(batch));
   metadata.emplace_back("seed", std::to_string(seed));
   metadata.emplace_back("lr", fmt::format("{}", lr));
+  metadata.emplace_back("dtype", name(dtype));
   metadata.emplace_back("data", data);
   return metadata;
 }
@@ -129,6 +148,7 @@ Settings settle(const RunOptions& options, const io::Metadata* checkpoint) {
   settings.seed = options.seed.value_or(checkpoint ? number_of(*checkpoint, "seed") : 1);
   settings.lr = options.lr.value_or(
       checkpoint ? parsed<double>(find(*checkpoint, "lr")).value_or(row.lr) : row.lr);
+  settings.dtype = settle_dtype(options, checkpoint);
   settings.data = options.data.empty() && checkpoint ? find(*checkpoint, "data") : options.data;
   return settings;
 }

@@ -1,5 +1,6 @@
 // anneal train, run and sample as a user meets them: runs that learn, stop, go on and fail.
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <map>
@@ -104,6 +105,31 @@ TEST_CASE("cli train: digits are learned") {
     REQUIRE(steps.code == 0);
     CHECK(steps.lines.back()["accuracy"].get<double>() > row.accuracy);
     CHECK(steps.lines[50]["eval"] == true);
+  }
+}
+
+TEST_CASE("cli train: mixed precision reaches the loss of f32") {
+  constexpr int64_t kLast = 100;  // a mean of many steps: single ones are noise
+  for (const char* arguments :
+       {"train mlp --data digits --width 128 --steps 300 --lr 2e-4",
+        "train nanogpt --layers 2 --width 32 --heads 2 --block 16 --batch 8 --steps 200"}) {
+    auto loss_of = [&](const char* dtype) {
+      const Steps steps = steps_of(fmt::format("{} --dtype {}", arguments, dtype));
+      REQUIRE(steps.code == 0);
+      CHECK(steps.lines.back()["skipped_updates"] == 0);
+      double sum = 0;
+      auto step = steps.losses.end();
+      for (int64_t i = 0; i < kLast; ++i) sum += (--step)->second;
+      return sum / kLast;
+    };
+    const double exact = loss_of("f32");
+    for (const char* dtype : {"bf16", "f16"}) {  // f16 with scaled losses
+      const double loss = loss_of(dtype);
+      MESSAGE(fmt::format("{}: {} {:.5f}, f32 {:.5f}: {:+.2f} %", arguments, dtype, loss, exact,
+                          100 * (loss / exact - 1)));
+      CHECK(loss != exact);
+      CHECK(std::fabs(loss / exact - 1) < 0.02);
+    }
   }
 }
 
@@ -311,6 +337,8 @@ TEST_CASE("cli train: mistakes are explained, and nothing is overwritten") {
            {"train mlp --lr inf", 2, "\"inf\" is no learning rate"},
            {"train mlp --lr 0", 2, "is no learning rate"},
            {"train mlp --batch 0", 2, "--batch"},
+           {"train mlp --dtype i32", 1, "models do not compute in \"i32\""},
+           {"train nanogpt --dtype bf16 --resume " + good, 1, "computes in f32, --dtype says bf16"},
            {"train nanogpt --heads 3", 1, "a width of 128 does not divide into 3 heads"},
            {"train mlp --heads 3", 1, "mlp has no --heads"},
            {"train nanogtp", 1, "did you mean nanogpt?"},
