@@ -162,19 +162,29 @@ TEST_CASE("cli train: threads change no bit, seeds do") {
 TEST_CASE("cli train: a run that is killed goes on bit for bit") {
   const Folder folder;
   const std::string file = folder / "run.safetensors",
-                    arguments = fmt::format("{} --steps 120 --json", kSmall);
-  const std::map<int64_t, double> expected = steps_of(fmt::format("{} --steps 120", kSmall)).losses;
-  REQUIRE(expected.size() == 120);
+                    arguments = fmt::format("{} --steps 200 --json", kSmall);
+  const std::map<int64_t, double> expected = steps_of(fmt::format("{} --steps 200", kSmall)).losses;
+  REQUIRE(expected.size() == 200);
 
   std::mt19937 random(7);
   std::map<int64_t, double> seen;
-  for (int round = 0; round < 6; ++round) {
+  int went_on = 0;  // from a checkpoint
+  for (int round = 0; round < 20; ++round) {
     std::string command = fmt::format("{} --save {} --save-every 1", arguments, file);
-    if (fs::exists(file)) command += " --resume " + file;
+    if (fs::exists(file)) {
+      command += " --resume " + file;
+      ++went_on;
+    }
     ChildProcess child(words_of(command));
-    // Any moment after some steps: between them, in one, or while a checkpoint is written.
-    const auto wanted = static_cast<int>(1 + random() % 15);
+    // Any moment: while it starts, or after some steps: between them, in one, or while a checkpoint
+    // is written.
+    const bool starting = round % 5 == 4;
+    const auto wanted = static_cast<int>(1 + random() % 8);
     int lines = 0;
+    if (starting) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 300));
+      child.signal(SIGKILL);
+    }
     while (std::optional<std::string> line = child.line()) {
       const Json json = Json::parse(*line);
       if (!json.contains("counters")) continue;
@@ -187,8 +197,10 @@ TEST_CASE("cli train: a run that is killed goes on bit for bit") {
     }
     child.wait();
   }
-  const Steps rest = steps_of(fmt::format("{} --steps 120 --resume {}", kSmall, file));
+  CHECK(went_on >= 15);
+  const Steps rest = steps_of(fmt::format("{} --steps 200 --resume {}", kSmall, file));
   CHECK(rest.code == 0);
+  CHECK(!rest.losses.empty());
   for (const auto& [step, loss] : rest.losses) {
     CHECK(loss == expected.at(step));
     seen[step] = loss;
@@ -370,4 +382,44 @@ TEST_CASE("cli train: mistakes are explained, and nothing is overwritten") {
   CHECK(no_room.code == 1);
   CHECK(contains(no_room.output, "cannot write"));
   CHECK(io::load_text(full) == "what was there before");
+}
+
+TEST_CASE("cli train: a disk that is full ends the run and leaves the last checkpoint") {
+  const Folder folder;
+  const std::string disk = folder / "disk", kept = folder / "kept", expected = folder / "expected",
+                    file = disk + "/run.safetensors";
+  fs::create_directory(disk);
+  // On a disk of `bytes` that no one else sees; `then` is for what is to be known of it.
+  auto on_disk = [&](uintmax_t bytes, const std::string& command, const std::string& then) {
+    return shell(
+        fmt::format("unshare -rm sh -c 'mount -t tmpfs -o size={} tmpfs {} || exit 77; {}; "
+                    "code=$?; {}; exit $code' 2>&1",
+                    bytes, disk, command, then));
+  };
+  if (on_disk(1 << 20, "true", "true").code != 0) {
+    MESSAGE("skipped: no disk can be mounted here");
+    return;
+  }
+  REQUIRE(anneal_run(fmt::format("{} --steps 2 --save {}", kSmall, expected)).code == 0);
+  const uintmax_t size = fs::file_size(expected);
+  const std::string command =
+      fmt::format("{} {} --steps 9 --save-every 2 --save {}", program_path(), kSmall, file);
+
+  // There is room for one checkpoint, and none to write the next beside it.
+  const Run filled = on_disk(size * 3 / 2, command,
+                             fmt::format("cp {} {}; echo files: $(ls -A {})", file, kept, disk));
+  CAPTURE(filled.output);
+  CHECK(filled.code == 1);
+  CHECK(contains(filled.output, "cannot write"));
+  CHECK(contains(filled.output, "No space left on device"));
+  CHECK(contains(filled.output, "files: run.safetensors\n"));
+  CHECK(io::load_text(kept) == io::load_text(expected));
+
+  // There never was any room: nothing is trained in vain.
+  const Run full = on_disk(size / 2, command, fmt::format("echo files: $(ls -A {})", disk));
+  CAPTURE(full.output);
+  CHECK(full.code == 1);
+  CHECK(contains(full.output, "a checkpoint needs"));
+  CHECK(contains(full.output, "files:\n"));
+  CHECK_FALSE(contains(full.output, "step     1"));
 }
