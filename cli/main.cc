@@ -193,7 +193,9 @@ struct CommandLine {
     add_model(command, o.run);
     command.add_option("--steps", o.steps, "in all, with those of --resume")
         ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-    command.add_option("--lr", o.run.lr, "learning rate (0.001)")
+    command
+        .add_option("--lr", o.run.lr,
+                    "learning rate (0.001); on digits it warms up and falls to a twentieth")
         ->check([](const std::string& text) -> std::string {
           double rate = 0;
           const bool number = CLI::detail::lexical_cast(text, rate);

@@ -82,10 +82,10 @@ std::optional<T> parsed(const std::string& text) {
 
 const std::vector<ModelRow>& model_rows() {
   static const std::vector<ModelRow> rows{
-      {"mlp", "784-512-512-10 perceptron on digits", 0, 0, 512, 0, 128, 600, 1e-3},
-      {"conv", "two 3x3 convolutions, pooling and a linear layer on digits", 0, 0, 32, 0, 64, 300,
+      {"mlp", "784-512-512-10 perceptron on digits", 0, 0, 512, 0, 128, 1400, 1e-3},
+      {"conv", "two 3x3 convolutions, pooling and a linear layer on digits", 0, 0, 32, 0, 64, 1400,
        1e-3},
-      {"dynmlp", "the perceptron on batches of many sizes, with one plan", 0, 0, 512, 0, 128, 600,
+      {"dynmlp", "the perceptron on batches of many sizes, with one plan", 0, 0, 512, 0, 128, 1400,
        1e-3},
       {"nanogpt", "a GPT that learns a text character by character", 4, 4, 128, 64, 16, 1000, 1e-3},
   };

@@ -108,6 +108,28 @@ TEST_CASE("cli train: digits are learned") {
   }
 }
 
+TEST_CASE("cli train: MNIST is learned within three epochs") {
+  struct Row {
+    const char* model;
+    int64_t batch;
+    double accuracy;
+  };
+  for (const Row& row : {Row{"mlp", 128, 0.975}, Row{"conv", 64, 0.985}}) {
+    CAPTURE(row.model);
+    const Run first = anneal_run(fmt::format("train {} --steps 0", row.model));
+    if (!contains(first.output, "60000 images, 10000 to test")) {
+      MESSAGE("skipped: ./dev data has not been run");
+      return;
+    }
+    const Steps steps = steps_of(fmt::format("train {}", row.model));
+    REQUIRE(steps.code == 0);
+    CHECK(static_cast<int64_t>(steps.losses.size()) * row.batch <= 3 * 60000);
+    const double accuracy = steps.lines.back()["accuracy"];
+    MESSAGE(fmt::format("{}: {:.2f} % of MNIST's test images", row.model, 100 * accuracy));
+    CHECK(accuracy >= row.accuracy);
+  }
+}
+
 TEST_CASE("cli train: mixed precision reaches the loss of f32") {
   constexpr int64_t kLast = 100;  // a mean of many steps: single ones are noise
   for (const char* arguments :
