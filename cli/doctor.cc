@@ -14,6 +14,7 @@
 #include "anneal_version.h"
 #include "base/machine.h"
 #include "codegen/llvm/compile.h"
+#include "doctor_webgpu.h"
 #include "fma_speed.h"
 #include "json.h"
 #include "memory_copy.h"
@@ -36,7 +37,7 @@ std::string bytes_text(int64_t bytes) {
 
 // Something that is wrong, or only slow, and what to do about it.
 struct Finding {
-  bool broken = false;
+  enum Kind { Missing, Slow, Broken } kind = Slow;
   std::string what, fix;
 };
 
@@ -117,26 +118,36 @@ Json cache_json(const CacheState& cache) {
 
 // ---- what is found
 
-std::vector<Finding> findings_of(const Machine& machine, const CacheState& cache) {
+std::vector<Finding> findings_of(const Machine& machine, const CacheState& cache,
+                                 const GpuDiagnosis& gpus) {
   std::vector<Finding> findings;
+  if (!gpus.missing.empty()) findings.push_back({Finding::Missing, gpus.missing, gpus.fix});
+  for (const GpuDiagnosis::Gpu& gpu : gpus.gpus)
+    if (!gpu.problem.empty())
+      findings.push_back(
+          {Finding::Broken,
+           fmt::format("the GPU \"{}\" does not work: {}", gpu.info.name, gpu.problem),
+           "update its driver"});
   if (cache.directory.empty()) {
-    findings.push_back({false, "compiled kernels are not kept: each process compiles again",
+    findings.push_back({Finding::Slow, "compiled kernels are not kept: each process compiles again",
                         "unset ANNEAL_CACHE, or name a folder in ANNEAL_CACHE_DIR"});
   } else if (!cache.writable) {
-    findings.push_back({true, fmt::format("compiled kernels cannot be kept in {}", cache.directory),
+    findings.push_back({Finding::Broken,
+                        fmt::format("compiled kernels cannot be kept in {}", cache.directory),
                         "make it writable, or name another folder in ANNEAL_CACHE_DIR"});
   }
   if (machine.huge_pages == "never")
-    findings.push_back({false, "huge pages are switched off: fresh memory costs several times more",
+    findings.push_back({Finding::Slow,
+                        "huge pages are switched off: fresh memory costs several times more",
                         "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"});
   if (machine.load > 0.5 * machine.cores)
-    findings.push_back({false,
+    findings.push_back({Finding::Slow,
                         fmt::format("the machine is busy: {:.1f} processes ran or waited over the "
                                     "last minute, on {} cores",
                                     machine.load, machine.cores),
                         "measure again when it is quiet"});
   if (machine.free_bytes > 0 && static_cast<double>(machine.free_bytes) < kGiB)
-    findings.push_back({false,
+    findings.push_back({Finding::Slow,
                         fmt::format("only {} of memory are free", bytes_text(machine.free_bytes)),
                         "end what is not needed"});
   return findings;
@@ -150,9 +161,12 @@ struct Diagnosis {
   CpuTarget target;
   CacheState cache;
   std::vector<Speed> speeds;
+  GpuDiagnosis gpus;
   std::vector<Finding> findings;
 
-  bool healthy() const { return std::ranges::none_of(findings, &Finding::broken); }
+  bool healthy() const {
+    return std::ranges::count(findings, Finding::Broken, &Finding::kind) == 0;
+  }
 };
 
 std::string caches_text(const Machine& machine) {
@@ -178,6 +192,15 @@ void write_fact(std::string_view name, std::string_view text) {
   write(fmt::format("{} {}\n", paint(Colour::Dim, fmt::format("{:<10}", name)), text));
 }
 
+std::string kind_text(Finding::Kind kind) {
+  switch (kind) {
+    case Finding::Missing: return paint(Colour::Gold, "missing:");
+    case Finding::Slow: return paint(Colour::Gold, "slow:");
+    case Finding::Broken: return paint(Colour::Ember, "broken:");
+  }
+  return "";
+}
+
 void write_text(const Diagnosis& diagnosis) {
   const Machine& machine = diagnosis.machine;
   write_fact("anneal", ANNEAL_VERSION);
@@ -195,12 +218,14 @@ void write_text(const Diagnosis& diagnosis) {
   write_fact("kernels", cache_text(diagnosis.cache));
   write_fact("copying", speed_text(diagnosis.speeds, &Speed::copy, "GB/s"));
   write_fact("computing", speed_text(diagnosis.speeds, &Speed::arithmetic, "GFLOP/s"));
+  std::string_view name = "webgpu";
+  for (const std::string& line : lines_of(diagnosis.gpus)) {
+    write_fact(name, line);
+    name = "";
+  }
   write("\n");
   for (const Finding& finding : diagnosis.findings)
-    write(
-        fmt::format("{} {}\n  fix: {}\n",
-                    finding.broken ? paint(Colour::Ember, "broken:") : paint(Colour::Gold, "slow:"),
-                    finding.what, finding.fix));
+    write(fmt::format("{} {}\n  fix: {}\n", kind_text(finding.kind), finding.what, finding.fix));
   write(diagnosis.healthy() ? paint(Colour::Teal, "healthy") + "\n" : "");
 }
 
@@ -235,7 +260,7 @@ void write_json(const Diagnosis& diagnosis) {
   for (const std::string& device : diagnosis.devices) devices.add(device);
   for (const Finding& finding : diagnosis.findings)
     findings.add(Json::object()
-                     .set("broken", finding.broken)
+                     .set("broken", finding.kind == Finding::Broken)
                      .set("what", finding.what)
                      .set("fix", finding.fix));
   write(Json::object()
@@ -249,6 +274,7 @@ void write_json(const Diagnosis& diagnosis) {
                                  .set("vector_bytes", diagnosis.target.vector_bytes))
             .set("cache", cache_json(diagnosis.cache))
             .set("measured", speeds)
+            .set("webgpu", to_json(diagnosis.gpus))
             .set("findings", findings)
             .set("healthy", diagnosis.healthy())
             .text() +
@@ -264,7 +290,8 @@ bool doctor(const DoctorOptions& options) {
   diagnosis.target = host_target();
   diagnosis.cache = cache_state();
   diagnosis.speeds = measure(diagnosis.machine);
-  diagnosis.findings = findings_of(diagnosis.machine, diagnosis.cache);
+  diagnosis.gpus = diagnose_gpus();
+  diagnosis.findings = findings_of(diagnosis.machine, diagnosis.cache, diagnosis.gpus);
   options.json ? write_json(diagnosis) : write_text(diagnosis);
   return diagnosis.healthy();
 }

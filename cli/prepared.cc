@@ -48,16 +48,17 @@ struct Prepared::Plan {
     std::shared_ptr<Storage> storage = contents.find(input);
     if (device.shares_host_memory()) {
       inputs.push_back(storage);
-      return {storage->bytes.data(), 0};
+      return {storage->write().data(), 0};
     }
-    const Place place = allocate(static_cast<int64_t>(storage->bytes.size()));
-    device.copy_in(storage->bytes, place);
+    const Place place = allocate(static_cast<int64_t>(storage->size()));
+    device.copy_in(storage->read(), place);
     return place;
   }
 
   void run() const {
     if (const Executable* executable = compiled.executable())
       executable->run({places, sized->sizes}, 0, compiled.phases());
+    device.wait();
   }
 };
 

@@ -175,9 +175,9 @@ class CodeRun {
         arena_(static_cast<size_t>(plan_.arena_bytes)) {
     for (size_t i = 0; i < values_.size(); ++i) {
       const Storage storage = to_storage(values_[i]);
-      if (static_cast<int64_t>(storage.bytes.size()) != plan_.bytes[i])
+      if (static_cast<int64_t>(storage.size()) != plan_.bytes[i])
         throw InternalError(fmt::format("buffer {} is planned with {} bytes and has {}", i,
-                                        plan_.bytes[i], storage.bytes.size()));
+                                        plan_.bytes[i], storage.size()));
       if (is_planned(i)) {
         own_.emplace_back(nullptr);
         if (lifetimes_[i].first >= 0 &&
@@ -185,8 +185,8 @@ class CodeRun {
           throw InternalError(fmt::format("buffer {} is planned outside the arena", i));
         continue;
       }
-      own_.push_back(std::make_unique<GuardedBytes>(storage.bytes.size()));
-      std::ranges::copy(storage.bytes, own_.back()->data());
+      own_.push_back(std::make_unique<GuardedBytes>(storage.size()));
+      std::ranges::copy(storage.read(), own_.back()->data());
     }
   }
 

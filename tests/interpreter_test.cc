@@ -508,7 +508,8 @@ TEST_CASE("interpreter: errors name what is wrong and both values") {
 TEST_CASE("interpreter: storage holds each dtype in its own format") {
   auto bytes = [](DType dtype, double number) {
     std::vector<int> codes;
-    for (std::byte byte : to_storage(value_of(dtype, {}, {number})).bytes)
+    const Storage storage = to_storage(value_of(dtype, {}, {number}));
+    for (std::byte byte : storage.read())
       codes.push_back(static_cast<int>(byte));
     return codes;
   };
@@ -528,7 +529,7 @@ TEST_CASE("interpreter: storage holds each dtype in its own format") {
       value.payload.push_back(corner.bits());
     value.shape = {value.size(), 1};
     const Storage storage = to_storage(value);
-    CHECK(storage.bytes.size() == value.payload.size() * byte_size(dtype));
+    CHECK(storage.read().size() == value.payload.size() * byte_size(dtype));
     const Value back = to_value(storage);
     CHECK(back.dtype == dtype);
     CHECK(back.shape == value.shape);

@@ -74,7 +74,7 @@ class ReferenceExecutable : public Executable {
         if (part.body.buffers[i] == store->source(0) &&
             std::ranges::count(part.body.tiles, store->source(0)) == 0) {
           const Storage stored = to_storage(values[i]);
-          std::ranges::copy(stored.bytes, memory[i]);
+          std::ranges::copy(stored.read(), memory[i]);
         }
   }
 

@@ -153,13 +153,13 @@ void save_safetensors(const std::string& path, const State& state, const Metadat
   std::vector<std::pair<std::string, Layout>> layouts;
   uint64_t at = 0;
   for (size_t i = 0; i < sorted.size(); ++i) {
-    const uint64_t end = at + memory[i]->bytes.size();
+    const uint64_t end = at + memory[i]->size();
     layouts.emplace_back(sorted[i]->first, Layout{memory[i]->dtype, memory[i]->shape, at, end});
     at = end;
   }
   AtomicFile file(path);
   file.write(safetensors_header(layouts, metadata));
-  for (const auto& storage : memory) file.write(std::span<const std::byte>(storage->bytes));
+  for (const auto& storage : memory) file.write(storage->read());
   commit(file, path);
 }
 
@@ -181,7 +181,7 @@ void save_npy(const std::string& path, const Tensor& tensor, Location where) {
          "cast it to f32, or save it as safetensors");
   AtomicFile file(path);
   file.write(*header);
-  file.write(std::span<const std::byte>(memory->bytes));
+  file.write(memory->read());
   commit(file, path);
 }
 

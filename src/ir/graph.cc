@@ -149,7 +149,7 @@ const Shape* Graph::intern_shape(std::span<const NodeRef> dims) {
 }
 
 void Graph::store(NodeRef node, std::shared_ptr<Storage> storage) {
-  stored_bytes_ += storage->bytes.size();
+  stored_bytes_ += storage->size();
   if (storage.use_count() > 1) sharers_[storage.get()].push_back(node);
   if (node->op != Op::Buffer) ++results_;
   storage_[node] = std::move(storage);
@@ -169,7 +169,7 @@ size_t Graph::shared_bytes(std::span<const NodeRef> nodes) const {
   size_t bytes = 0;
   for (NodeRef node : nodes)
     if (Storage* storage = stored(node); storage && !other_holders(node).empty())
-      bytes += storage->bytes.size();
+      bytes += storage->size();
   return bytes;
 }
 
@@ -189,7 +189,7 @@ void Graph::separate(std::span<const NodeRef> nodes) {
     sharers_.erase(stored(node));
     if (holders.empty()) continue;
     auto copy = std::make_shared<Storage>(*stored(node));
-    stored_bytes_ += copy->bytes.size();
+    stored_bytes_ += copy->size();
     for (NodeRef holder : holders) storage_[holder] = copy;
     sharers_[copy.get()] = holders;
   }

@@ -524,14 +524,15 @@ int64_t interpret_index(NodeRef expression, const std::function<int64_t(NodeRef)
 Value to_value(const Storage& storage) {
   const size_t width = byte_size(storage.dtype);
   const size_t count = static_cast<size_t>(count_elements(storage.shape));
-  if (storage.bytes.size() != count * width)
+  if (storage.size() != count * width)
     throw InternalError(fmt::format("storage of {}[{}] has {} bytes", name(storage.dtype),
-                                    fmt::join(storage.shape, ", "), storage.bytes.size()));
+                                    fmt::join(storage.shape, ", "), storage.size()));
   Value value{storage.dtype, storage.shape, std::vector<uint64_t>(count)};
+  const std::span<const std::byte> bytes = storage.read();
   for (size_t i = 0; i < count; ++i) {
     uint64_t code = 0;
     for (size_t k = 0; k < width; ++k)
-      code |= std::to_integer<uint64_t>(storage.bytes[i * width + k]) << (8 * k);
+      code |= std::to_integer<uint64_t>(bytes[i * width + k]) << (8 * k);
     value.payload[i] = is_float(storage.dtype)
                            ? Scalar::of(storage.dtype, decode(storage.dtype, code)).bits()
                            : Scalar::of_int(storage.dtype, static_cast<int64_t>(code)).bits();
@@ -552,7 +553,7 @@ void write_elements(const Value& value, std::byte* to) {
 Storage to_storage(const Value& value) {
   const size_t bytes = value.payload.size() * byte_size(value.dtype);
   Storage storage{value.dtype, value.shape, Bytes(bytes)};
-  write_elements(value, storage.bytes.data());
+  write_elements(value, storage.overwrite().data());
   return storage;
 }
 

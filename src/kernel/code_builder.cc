@@ -239,6 +239,8 @@ ValueId CodeBuilder::compute(Op op, DType dtype, std::span<const ValueId> operan
   for (ValueId operand : operands) lanes = std::max(lanes, this->lanes(operand));
   if (lanes == 1)
     if (ValueId folded = fold(op, dtype, operands); folded != kNoValue) return folded;
+  if (lanes > 1 && dtype == DType::Index && operands.size() == 2)
+    if (ValueId folded = fold(op, dtype, operands); folded != kNoValue) return splat(folded, lanes);
   if (lanes > 1 && op == Op::And && dtype == DType::Bool)
     return join_masks(operands[0], operands[1], lanes);
   return append_compute(op, dtype, operands, lanes);

@@ -72,6 +72,42 @@ class Emitter::Bound {
   Binding before_;
 };
 
+Emitter::Assignment::Assignment(Emitter& emitter, std::span<const Assigned> axes,
+                                const std::vector<ValueId>& exists)
+    : emitter_(emitter) {
+  const size_t copies = axes.empty() ? 1 : axes[0].values.size();
+  if (copies > 1) {
+    slot_ = std::countr_one(emitter.used_slots_);
+    if (slot_ >= kSlots || copies > 256) throw InternalError("too many copies of too many axes");
+    emitter.used_slots_ |= 1u << slot_;
+  }
+  for (const Assigned& assigned : axes) {
+    Binding binding;
+    binding.bound = true;
+    int lanes = 1;
+    for (ValueId value : assigned.values) lanes = std::max(lanes, emitter.code_.lanes(value));
+    binding.tile = {lanes, static_cast<int>(copies)};
+    binding.slot = slot_;
+    binding.values = assigned.values;
+    binding.bases = assigned.bases;
+    binding.offsets = assigned.offsets;
+    binding.exists = exists;
+    binding.stamp = ++emitter.stamps_ * 0x9e3779b97f4a7c15u;
+    binding.scope = emitter.code_.current();
+    emitter.bindings_[assigned.axis] = std::move(binding);
+    emitter.bound_.add(assigned.axis);
+    axes_.push_back(assigned.axis);
+  }
+}
+
+Emitter::Assignment::~Assignment() {
+  if (slot_ >= 0) emitter_.used_slots_ &= ~(1u << slot_);
+  for (size_t axis : axes_) {
+    emitter_.bindings_[axis] = {};
+    emitter_.bound_.remove(axis);
+  }
+}
+
 class Emitter::Serving {
  public:
   Serving(Emitter& emitter, std::vector<NodeRef> nodes)
@@ -261,9 +297,11 @@ void Emitter::remember(NodeRef node, Coordinate at, ValueId value) {
 
 std::vector<Coordinate> Emitter::coordinates(const AxisSet& axes) const {
   std::vector<Coordinate> all{0};
+  unsigned seen = 0;  // slots: those of an Assignment are of several axes
   for (size_t axis : (with_last(axes) & bound_).list()) {
     const Binding& binding = bindings_[axis];
-    if (binding.slot < 0) continue;
+    if (binding.slot < 0 || (seen >> binding.slot & 1) != 0) continue;
+    seen |= 1u << binding.slot;
     std::vector<Coordinate> more;
     for (Coordinate at : all)
       for (int copy = 0; copy < binding.tile.copies; ++copy)
@@ -363,6 +401,7 @@ ValueId Emitter::axis_value(size_t axis, Coordinate at) {
 ValueId Emitter::count_of(size_t axis, Coordinate at) {
   const Binding& binding = bindings_[axis];
   if (!binding.bound) throw InternalError("a scalar is used outside the loop of its axis");
+  if (!binding.values.empty()) return binding.values[static_cast<size_t>(copy_of(binding, at))];
   ValueId first = code_.add(binding.base, code_.index(copy_of(binding, at) * binding.tile.lanes));
   return binding.tile.lanes == 1 ? first : code_.ramp(first, code_.index(1), binding.tile.lanes);
 }
@@ -371,6 +410,8 @@ ValueId Emitter::mask(const AxisSet& axes, Coordinate at) {
   ValueId all = kNoValue;
   for (size_t axis : (axes & bound_).list()) {
     const Binding& binding = bindings_[axis];
+    if (!binding.exists.empty())
+      all = code_.both(all, binding.exists[static_cast<size_t>(copy_of(binding, at))]);
     if (binding.remaining == kNoValue) continue;
     const int64_t begin = int64_t{copy_of(binding, at)} * binding.tile.lanes;
     const bool full = code_.is_constant(binding.remaining) &&
@@ -414,6 +455,11 @@ ValueId Emitter::place_in(const Layout& layout, Coordinate at, int lanes) {
 CodeBuilder::Access Emitter::access_to(const Layout& layout, Coordinate at) {
   CodeBuilder::Access access;
   access.buffer = layout.buffer;
+  if (layout.place) {
+    access.lanes = layout.lanes;
+    access.place = layout.place(at);
+    return access;
+  }
   for (const Layout::Dimension& dimension : layout.dimensions)
     access.lanes = std::max(access.lanes, bindings_[dimension.axis].tile.lanes);
   access.place = place_in(layout, at, access.lanes);
@@ -435,9 +481,19 @@ Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes, int64_
   std::vector<ValueId> terms;
   int64_t offset = form.rest.constant * scale;
   ValueId stride = code_.index(0);
+  bool apart = false;  // every lane has a place of its own
   for (const AxisForm::Term& term : form.terms) {
     const Binding& binding = bindings_[term.axis];
     ValueId slope = code_.mul(value(compact(term.slope), 0), code_.index(scale));
+    if (!binding.values.empty()) {
+      const auto copy = static_cast<size_t>(copy_of(binding, at));
+      const bool constant = code_.is_constant(slope);
+      if (constant) offset += code_.constant_value(slope) * binding.offsets[copy];
+      ValueId element = constant ? binding.bases[copy] : binding.values[copy];
+      terms.push_back(code_.mul(slope, element));
+      apart = apart || code_.lanes(element) > 1;
+      continue;
+    }
     const int64_t skipped = static_cast<int64_t>(copy_of(binding, at)) * binding.tile.lanes;
     if (code_.is_constant(slope))
       offset += code_.constant_value(slope) * skipped;
@@ -450,6 +506,7 @@ Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes, int64_
   rest.constant = 0;
   terms.push_back(code_.mul(value(compact(rest), at), code_.index(scale)));
   ValueId sum = sum_of(std::move(terms), offset);
+  if (apart) return {sum, true};
   if (lanes == 1 || code_.is_constant(stride, 1)) return {sum, false};
   return {code_.ramp(sum, stride, lanes), true};
 }
@@ -477,7 +534,7 @@ ValueId Emitter::tile_place(NodeRef position, Coordinate at) {
 bool Emitter::load_turned(NodeRef node, Coordinate at) {
   const AxisSet free = analysis_.free(node);
   const AxisForm& form = analysis_.form(node->source(1));
-  if (form.overflow || tiles_.contains(node->source(0))) return false;
+  if (!planner_.can_turn() || form.overflow || tiles_.contains(node->source(0))) return false;
   size_t lane_axis = analysis_.axis_count(), copy_axis = lane_axis;
   for (size_t axis : (free & bound_).list()) {
     const Binding& binding = bindings_[axis];
@@ -587,7 +644,9 @@ void Emitter::store(NodeRef store, Coordinate at) {
 // turns are neighbours. It happens with the first copy, the second answers that it was.
 bool Emitter::store_zipped(NodeRef store, Coordinate at) {
   const AxisForm& form = analysis_.form(store->source(1));
-  if (store->op != Op::Store || tiles_.contains(store->source(0)) || form.overflow) return false;
+  if (!planner_.can_turn() || store->op != Op::Store || tiles_.contains(store->source(0)) ||
+      form.overflow)
+    return false;
   if (!is_always(store->source(2)) || lanes_of(form.in_rest) > 1) return false;
   const Binding *lanes = nullptr, *copies = nullptr;
   for (const AxisForm::Term& term : form.terms) {

@@ -53,6 +53,29 @@ class Emitter {
     Emitter& emitter_;
   };
 
+  // Axes bound value by value, where lanes are threads that have an element each. All of them have
+  // the same copies, which go together. `exists`: whether the element of a copy does; none: it does.
+  struct Assigned {
+    size_t axis;
+    std::vector<ValueId> values;  // by copy
+    // The same as sums with constants, by which places of copies then differ.
+    std::vector<ValueId> bases;
+    std::vector<int64_t> offsets;
+  };
+  class Assignment {
+   public:
+    Assignment(Emitter& emitter, std::span<const Assigned> axes,
+               const std::vector<ValueId>& exists = {});
+    ~Assignment();
+    Assignment(const Assignment&) = delete;
+    Assignment& operator=(const Assignment&) = delete;
+
+   private:
+    Emitter& emitter_;
+    std::vector<size_t> axes_;
+    int slot_ = -1;
+  };
+
   // What follows the full tiles where it is not known how much is left: smaller tiles, masked if
   // they have lanes, or one full tile with a mask.
   enum class Tail : uint8_t { Smaller, Masked };
@@ -86,6 +109,9 @@ class Emitter {
     };
     uint64_t buffer = 0;
     std::vector<Dimension> dimensions;
+    // Of threads: where the element of a copy lies, instead of the dimensions.
+    std::function<ValueId(Coordinate)> place = nullptr;
+    int lanes = 1;
   };
   // From here on the node is not computed but loaded, until it is said otherwise.
   void stage(NodeRef node, Layout layout) { staged_[node] = std::move(layout); }
@@ -117,6 +143,8 @@ class Emitter {
   void stores(std::span<const NodeRef> stores, std::span<const AxisLoop> loops);
 
   ValueId value(NodeRef node, Coordinate at);
+  // Which copy of what an axis is bound to.
+  int copy_of(size_t axis, Coordinate at) const { return copy_of(bindings_[axis], at); }
 
   // Memory for the tiles of a body, for the rows that are lanes; of none, rows come one by one.
   void place_tiles(Tile rows);
@@ -134,6 +162,8 @@ class Emitter {
     Tile tile;
     ValueId remaining = kNoValue;  // elements from the base on, where the tile may hold more
     int slot = -1;                 // of the coordinate, where there are copies
+    std::vector<ValueId> values = {}, bases = {}, exists = {};  // of an Assignment
+    std::vector<int64_t> offsets = {};
     uint64_t stamp = 0;            // differs between any two bindings
     CodeBuilder::Scope* scope = nullptr;
   };

@@ -61,7 +61,7 @@ void Emitter::keep_row(NodeRef store, const AxisLoop& loop) {
 
 std::vector<Emitter::NextRow> Emitter::next_rows(std::span<const NodeRef> stores) {
   std::vector<NextRow> rows;
-  if (tile_rows_ > 1 || analysis_.reductions().empty()) return rows;
+  if (tile_rows_ > 1 || analysis_.reductions().empty() || !planner_.can_turn()) return rows;
   std::vector<NodeRef> terms;
   for (NodeRef reduction : analysis_.reductions()) terms.push_back(reduction->source(0));
   NodeMap<char> reduced;  // buffers

@@ -8,6 +8,7 @@
 #include "ir/index.h"
 #include "kernel/axes.h"
 #include "kernel/emit.h"
+#include "kernel/group.h"
 #include "kernel/keep_rows.h"
 #include "kernel/math_rules.h"
 #include "kernel/one_pass.h"
@@ -54,8 +55,8 @@ std::vector<NodeRef> wide_reductions(std::span<const NodeRef> roots) {
 
 // Functions of f32 as arithmetic, narrow floats in f32.
 KernelBody with_math(KernelBody body, const Capabilities& capabilities) {
-  body.stores =
-      lower_math(wide_reductions(body.stores), nullptr, {}, capabilities.scale_instruction);
+  body.stores = lower_math(wide_reductions(body.stores), nullptr, {},
+                           {capabilities.scale_instruction, capabilities.f64});
   return body;
 }
 
@@ -140,7 +141,18 @@ void emit_cell(Emitter& emitter, const Analysis& analysis, const CellPlan& plan,
   });
 }
 
+// Threads with elements of their own, if that is how the device works and what does best there.
+std::optional<NodeRef> emit_group(Emitter& emitter, Analysis& analysis, Planner& planner) {
+  if (planner.can_turn()) return std::nullopt;
+  if (std::optional<GroupProduct> product = planner.plan_group_product())
+    return emit_group_product(emitter, analysis, *product);
+  if (std::optional<GroupElements> elements = planner.plan_elements())
+    return emit_elements(emitter, analysis, *elements);
+  return std::nullopt;
+}
+
 std::optional<ProductPlan> plan_sums(Planner& planner) {
+  if (!planner.can_turn()) return std::nullopt;
   std::optional<ProductPlan> product = planner.plan_product();
   return product ? product : planner.plan_sweep();
 }
@@ -173,6 +185,8 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
   LoweredBody result;
   if (prepared.stores.empty()) {
     result.cells = index_const(0);
+  } else if (std::optional<NodeRef> cells = emit_group(emitter, analysis, planner)) {
+    result.cells = *cells;
   } else if (std::optional<ProductPlan> product = plan_sums(planner)) {
     Cell cell(analysis, emitter, product->grid);
     result.cells = cell.count();

@@ -222,13 +222,54 @@ Formula circular(Formula quadrant, Formula r, Formula sign) {
   return float_of_bits(integer_bits(value) ^ (sign & std::numeric_limits<int32_t>::min()));
 }
 
+// The same for devices without f64. x is an integer of 24 bits times a power of two; times the 96
+// digits of 2/pi that decide about quadrant and turn, of which 2 stand before the point, that is 64
+// digits that are right and 32 that are dropped.
+Turn reduce_angle_by_digits(Formula size) {
+  // The digits, after a word of zeros for angles below 1.
+  constexpr uint32_t kDigits[] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
+                                  0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
+  constexpr int kFirst = 6;  // digits of zeros before those that an angle of exponent -1 needs
+  constexpr double kTurn = 0x1.921fb6p+0 * 0x1p-62, kTurnLow = -0x1.777a5cp-25 * 0x1p-62;
+  constexpr double kSmall = 0.75;
+  Formula bits = bitcast(size, DType::U32);
+  Formula mantissa = (bits & 0x7fffff) | 0x800000;
+  // Smaller ones are not turned at all, so what comes of them does not matter.
+  Formula at = at_least(cast(bits >> kMantissaBits, DType::I32) - (kExponentBias - 1 - kFirst), 0);
+  Formula word = at >> 5, shift = cast(at & 31, DType::U64);
+  auto digits = [&](size_t first) {  // 32 of them from the word on
+    Formula chosen = mantissa.number(kDigits[first]);
+    for (size_t i = 1; i < 5; ++i)
+      chosen = where(word == static_cast<double>(i), mantissa.number(kDigits[first + i]), chosen);
+    return cast(chosen, DType::U64);
+  };
+  Formula words[] = {digits(0), digits(1), digits(2), digits(3)};
+  auto window = [&](size_t i) {
+    return ((words[i] << 32 | words[i + 1]) << shift) >> 32;
+  };
+  Formula factor = cast(mantissa, DType::U64);
+  Formula turns = (factor * window(0) << 32) + factor * window(1) + (factor * window(2) >> 32);
+  Formula nearest = (turns + 0x1p61) >> 62;
+  Formula rest = bitcast(turns - (nearest << 62), DType::I64);
+  Formula small = size < kSmall;
+  // What is no number is not an angle either.
+  Formula turn = cast(rest, DType::F32);
+  Formula radians = where(size < kInfinity, mul_add(turn, kTurn, turn * kTurnLow), kNan);
+  return {where(small, cast(nearest, DType::I32) * 0, cast(nearest, DType::I32)),
+          where(small, size, radians)};
+}
+
+using Reduction = Turn (*)(Formula size);
+
+template <Reduction reduced>
 Formula sin_formula(Formula v) {
-  auto [quadrant, r] = reduce_angle(abs(v));
+  auto [quadrant, r] = reduced(abs(v));
   return circular(quadrant, r, (quadrant << 30) ^ integer_bits(v));
 }
 
+template <Reduction reduced>
 Formula cos_formula(Formula v) {
-  auto [quadrant, r] = reduce_angle(abs(v));
+  auto [quadrant, r] = reduced(abs(v));
   Formula next = quadrant + 1;  // cos x = sin(x + pi/2)
   return circular(next, r, next << 30);
 }
@@ -290,8 +331,8 @@ const RuleSet kMathRules{
         {"exp2", op(Op::Exp2, x).when(is_f32), apply<exp2_formula>},
         {"log", op(Op::Log, x).when(is_f32), apply<log_formula>},
         {"log2", op(Op::Log2, x).when(is_f32), apply<log2_formula>},
-        {"sin", op(Op::Sin, x).when(is_f32), apply<sin_formula>},
-        {"cos", op(Op::Cos, x).when(is_f32), apply<cos_formula>},
+        {"sin", op(Op::Sin, x).when(is_f32), apply<sin_formula<reduce_angle>>},
+        {"cos", op(Op::Cos, x).when(is_f32), apply<cos_formula<reduce_angle>>},
         {"tanh", op(Op::Tanh, x).when(is_f32), apply<tanh_formula>},
         {"erf", op(Op::Erf, x).when(is_f32), apply<erf_formula>},
 
@@ -306,14 +347,23 @@ const RuleSet kMathRules{
         {"pow", op(Op::Pow, x, y).when(is_f32), pow_formula},
     }};
 
+const RuleSet kAngleRules{
+    "angles",
+    {
+        {"sin", op(Op::Sin, x).when(is_f32), apply<sin_formula<reduce_angle_by_digits>>},
+        {"cos", op(Op::Cos, x).when(is_f32), apply<cos_formula<reduce_angle_by_digits>>},
+    }};
+
 const RuleSet kScaleRules{
     "scale", {{"two-steps", op(Op::Scale, x, op(Op::Add, y, -kShift)), scaled_in_two_steps}}};
 
 std::vector<NodeRef> lower_math(std::span<const NodeRef> roots, RewriteLog* log,
-                                const DisabledRules& disabled, bool scale_instruction) {
-  std::vector<NodeRef> lowered =
-      Rewriter({&kNarrowFloatRules, &kMathRules}, Direction::BottomUp, disabled, log).run(roots);
-  if (scale_instruction) return lowered;
+                                const DisabledRules& disabled, MathAbilities abilities) {
+  std::vector<const RuleSet*> sets{&kNarrowFloatRules};
+  if (!abilities.f64) sets.push_back(&kAngleRules);
+  sets.push_back(&kMathRules);
+  std::vector<NodeRef> lowered = Rewriter(sets, Direction::BottomUp, disabled, log).run(roots);
+  if (abilities.scale) return lowered;
   return Rewriter({&kScaleRules}, Direction::BottomUp, disabled, log).run(lowered);
 }
 

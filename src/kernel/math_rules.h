@@ -16,8 +16,16 @@ extern const RuleSet kNarrowFloatRules;  // "narrow-floats"
 // For devices that do not scale by powers of two in one instruction; not a bit differs.
 extern const RuleSet kScaleRules;  // "scale"
 
+// For devices without f64: sin and cos as exact as the others are.
+extern const RuleSet kAngleRules;  // "angles"
+
+struct MathAbilities {
+  bool scale = false;  // Op::Scale is one instruction
+  bool f64 = true;
+};
+
 // All of them, for scalars in kernels and tensors alike.
 std::vector<NodeRef> lower_math(std::span<const NodeRef> roots, RewriteLog* log = nullptr,
-                                const DisabledRules& disabled = {}, bool scale_instruction = false);
+                                const DisabledRules& disabled = {}, MathAbilities abilities = {});
 
 }  // namespace anneal

@@ -41,8 +41,10 @@ Planner::Planner(Analysis& analysis, const Capabilities& capabilities,
       if (is_int(node->dtype)) widest = std::max(widest, byte_size(node->dtype));
     }
   if (widest_float > 0) widest = std::max<size_t>(4, widest_float);  // narrow ones become f32
-  if (enabled("vectorise"))
-    lanes_ = std::max(1, capabilities_.vector_bytes / static_cast<int>(widest));
+  if (!enabled("vectorise")) return;
+  lanes_ = capabilities_.group_threads > 0
+               ? capabilities_.group_threads
+               : std::max(1, capabilities_.vector_bytes / static_cast<int>(widest));
 }
 
 bool Planner::enabled(std::string_view name) const {
@@ -131,6 +133,7 @@ double Planner::speed_over(double elements) const {
 // The axis of two elements that fill the gaps where a store along the other one leaves every second
 // place free.
 size_t Planner::zipped_axis(NodeRef store, size_t axis) {
+  if (!can_turn()) return kNoAxis;
   if (store->op == Op::Store && stride_of(analysis_, store, axis) == Stride::Two)
     for (size_t other : (analysis_.listed_set(store) & common_axes()).list())
       if (stride_of(analysis_, store, other) == Stride::Unit && analysis_.is_static_size(other) &&
@@ -209,7 +212,7 @@ int Planner::copies_of_stream(const Region& region, size_t axis) const {
 // Lanes that are scattered over lines of memory leave the neighbours on those lines to other
 // elements: blocks use whole lines, as a transpose needs it.
 void Planner::turn_blocks(size_t vector_axis, CellPlan& plan) {
-  if (!enabled("tile") || !enabled("unroll")) return;
+  if (!enabled("tile") || !enabled("unroll") || !can_turn()) return;
   for (const Region& region : regions_)
     for (NodeRef node : region.nodes) {
       if (node->op != Op::Load || stride_of(analysis_, node, vector_axis) != Stride::Other)
@@ -344,6 +347,10 @@ void Planner::choose_turned_blocks(size_t vector_axis, int64_t cells, CellPlan& 
 }
 
 void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
+  if (!can_turn()) {  // groups are many, and do little each
+    for (GridAxis& each : plan.grid) each.block = each.tile.elements();
+    return;
+  }
   double nanoseconds = 0, bytes = 0;
   for (const Region& region : regions_) {
     const bool around = vector_axis != kNoAxis && region.domain.contains(vector_axis);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/group_plan.h"
 #include "kernel/regions.h"
 #include "schedule/capabilities.h"
 
@@ -86,6 +87,8 @@ class Planner {
 
   int64_t streaming_bytes() const { return capabilities_.streaming_bytes; }
   int64_t fast_memory_bytes() const { return capabilities_.fast_memory_bytes; }
+  // Whether values can move between lanes.
+  bool can_turn() const { return capabilities_.group_threads == 0; }
 
   CellPlan plan_cell();
   // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.
@@ -94,6 +97,10 @@ class Planner {
   std::optional<ProductPlan> plan_product();
   // Sums of long columns, for which rows are read from end to end: a product without rows.
   std::optional<ProductPlan> plan_sweep();
+  // Of groups of threads: elements one by one, and products; where that is better than a group for
+  // each row.
+  std::optional<GroupElements> plan_elements();
+  std::optional<GroupProduct> plan_group_product();
   // Loops for reductions over the same axes, given which axes have lanes around them, and how many
   // accumulators there are before the reduced axes bring copies of their own.
   std::vector<AxisLoop> plan_reduction(const std::vector<NodeRef>& reductions,
@@ -101,7 +108,13 @@ class Planner {
 
  private:
   const Region* heaviest_sum() const;
-  struct Operands;
+  // What the terms of a sum are made of: subexpressions that change with the summed axes and with
+  // rows or columns but not with both, as large as they can be.
+  struct Operands {
+    std::vector<NodeRef> of_rows, of_columns;
+    std::vector<NodeRef> others;  // depend on neither
+    bool mixed = false;           // something depends on both
+  };
   Operands operands_of(const Region& region, size_t rows, size_t columns);
   std::vector<size_t> side_axes(const std::vector<NodeRef>& here,
                                 const std::vector<NodeRef>& there);

@@ -38,14 +38,6 @@ const GridAxis& ProductPlan::grid_axis(size_t axis) const {
                        [&](const GridAxis& each) { return each.axis == axis; });
 }
 
-// What the terms of a sum are made of: subexpressions that change with the summed axes and with
-// rows or columns but not with both, as large as they can be.
-struct Planner::Operands {
-  std::vector<NodeRef> of_rows, of_columns;
-  std::vector<NodeRef> others;  // depend on neither
-  bool mixed = false;           // something depends on both
-};
-
 Planner::Operands Planner::operands_of(const Region& region, size_t rows, size_t columns) {
   Operands operands;
   NodeMap<char> seen;
@@ -288,7 +280,7 @@ void Planner::choose_staged(ProductPlan& plan, const Region& region, const Opera
     if (uses < 2 && side.axes.size() == 1 && !in_pieces) return;
     StagedOperand staged{operand, !columns, side.axes.back()};
     if (columns) {
-      if (unit != side.axes.back()) staged.turned = unit;
+      if (unit != side.axes.back() && can_turn()) staged.turned = unit;
     } else if (unit != kNoAxis) {
       staged.inner = unit;
     } else if (const size_t second = axis_of_stride(operand, within, Stride::Two, preferred);

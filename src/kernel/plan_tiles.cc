@@ -1,6 +1,7 @@
 // How a body with tiles runs: a cell is a few rows, which are the lanes of all it does. Rows then
 // need no sums across lanes, and what all rows share is read once for them.
 #include <algorithm>
+#include <bit>
 
 #include "kernel/plan.h"
 
@@ -19,6 +20,11 @@ CellPlan Planner::plan_tiles() const {
   for (NodeRef variable : body.tile_axes) plan.grid.push_back({analysis_.number(variable), 1, {}});
   GridAxis& rows = plan.grid.back();
   if (vectors) rows.tile.lanes = std::max(1, capabilities_.vector_bytes / 4);
+  if (vectors && !can_turn()) {
+    const auto count = static_cast<uint64_t>(std::max<int64_t>(1, analysis_.expected_size(rows.axis)));
+    rows.tile.lanes = static_cast<int>(
+        std::clamp<uint64_t>(std::bit_ceil(count), 2, static_cast<uint64_t>(rows.tile.lanes)));
+  }
   const int64_t multiple = analysis_.size_multiple(rows.axis);
   if (unrolled && multiple % (kRowVectors * rows.tile.lanes) == 0) rows.tile.copies = kRowVectors;
   rows.block = rows.tile.elements();
@@ -38,7 +44,7 @@ CellPlan Planner::plan_tiles() const {
       inner.tile.copies = sums ? kSumCopies : kPlainCopies;
       // Rows that are brought into a tile are read as they lie, and turned.
       NodeRef value = store->source(3);
-      const bool turned = value->op == Op::Load && rows.tile.lanes > 1 &&
+      const bool turned = can_turn() && value->op == Op::Load && rows.tile.lanes > 1 &&
                           analysis_.size_multiple(inner.axis) % rows.tile.lanes == 0 &&
                           stride_of(analysis_, value, inner.axis) == Stride::Unit &&
                           stride_of(analysis_, value, rows.axis) == Stride::Other;

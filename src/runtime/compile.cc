@@ -29,12 +29,9 @@ std::vector<NodeRef> nodes_of(const std::vector<Tensor>& tensors) {
 
 // Memory for a value, and the buffer that names it.
 Tensor new_result(DType dtype, const std::vector<int64_t>& shape) {
-  auto storage = std::make_shared<Storage>();
-  storage->dtype = dtype;
-  storage->shape = shape;
   int64_t bytes = static_cast<int64_t>(byte_size(dtype));
   for (int64_t size : shape) bytes *= size;
-  storage->bytes = Bytes(static_cast<size_t>(bytes));
+  auto storage = std::make_shared<Storage>(dtype, shape, static_cast<size_t>(bytes));
   NodeRef buffer = make_buffer("", new_buffer_slot(), dtype, static_dims(shape));
   current_graph().store(buffer, std::move(storage));
   return wrap(buffer);

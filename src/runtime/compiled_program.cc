@@ -62,11 +62,15 @@ void CompiledProgram::check_limits(const Device& device) const {
   const auto most = static_cast<size_t>(device.capabilities().max_buffers);
   for (const Kernel& kernel : schedule_.kernels)
     for (const KernelPhase& phase : kernel.phases)
-      for (const KernelPart& part : phase)
-        if (part.arguments.size() > most)
-          fail(fmt::format("a kernel works on {} buffers, device \"{}\" allows {}",
-                           part.arguments.size(), device_, most),
+      for (const KernelPart& part : phase) {
+        const auto bound = static_cast<size_t>(std::ranges::count_if(part.arguments, [&](int buffer) {
+          return !schedule_.buffers[static_cast<size_t>(buffer)].tile;
+        }));
+        if (bound > most)
+          fail(fmt::format("a kernel works on {} buffers, device \"{}\" allows {}", bound, device_,
+                           most),
                "store parts of the expression with contiguous() or realize()");
+      }
 }
 
 std::shared_ptr<const SizedProgram> CompiledProgram::sized(std::span<const int64_t> sizes,

@@ -44,8 +44,8 @@ struct RunArguments {
 class Executable {
  public:
   virtual ~Executable() = default;
-  // Phases are counted over all kernels. Returns when those from begin on and before end have
-  // ended.
+  // Phases are counted over all kernels: those from begin on and before end. Whatever is asked of
+  // the device later happens after them; Device::wait() says when they have ended.
   virtual void run(const RunArguments& arguments, int begin, int end) const = 0;
 };
 
@@ -67,6 +67,9 @@ class Device {
 
   // Whether an address of the host is a Place of this device, so that nothing needs to be copied.
   virtual bool shares_host_memory() const = 0;
+  // Until all that runs has ended. Devices that share memory of the host never leave anything
+  // running.
+  virtual void wait() {}
   virtual void copy_in(std::span<const std::byte> from, Place to) = 0;
   virtual void copy_out(Place from, std::span<std::byte> to) = 0;
 };

@@ -15,6 +15,7 @@
 #include "base/traffic.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/executor.h"
+#include "runtime/webgpu/webgpu_device.h"
 
 namespace anneal {
 namespace {
@@ -25,6 +26,26 @@ struct Entry {
   std::unique_ptr<Evaluator> evaluator;
 };
 
+// A device without f64, and another that computes what needs it: initial values and the like, which
+// are made once. What is compiled stays on the device, and says so where it cannot.
+class WithoutF64 : public Executor {
+ public:
+  WithoutF64(std::unique_ptr<Device> device, std::function<Evaluator&()> other)
+      : Executor(std::move(device)), other_(std::move(other)) {}
+
+  std::vector<std::shared_ptr<Storage>> run(const Request& request) override {
+    std::vector<NodeRef> roots = request.roots;
+    roots.insert(roots.end(), request.assigns.begin(), request.assigns.end());
+    const bool wide = std::ranges::any_of(topological_order(roots), [](NodeRef node) {
+      return node->dtype == DType::F64;
+    });
+    return wide ? other_().run(request) : Executor::run(request);
+  }
+
+ private:
+  std::function<Evaluator&()> other_;
+};
+
 struct Registry {
   std::mutex mutex;
   std::deque<Entry> entries;  // which never move
@@ -33,7 +54,19 @@ struct Registry {
   Registry() {
     entries.push_back(
         {"cpu", [] { return std::make_unique<Executor>(make_cpu_device()); }, nullptr});
+    entries.push_back({"webgpu",
+                       [this] {
+                         return std::make_unique<WithoutF64>(
+                             make_webgpu_device(),
+                             [this]() -> Evaluator& { return made(entries.front()); });
+                       },
+                       nullptr});
     entries.push_back({"interpreter", make_interpreter, nullptr});
+  }
+
+  static Evaluator& made(Entry& entry) {
+    if (!entry.evaluator) entry.evaluator = entry.make();
+    return *entry.evaluator;
   }
 
   std::vector<std::string> names() {
@@ -70,8 +103,7 @@ Evaluator& current_evaluator() {
   Registry& devices = registry();
   std::lock_guard lock(devices.mutex);
   Entry& entry = t_entry ? *t_entry : devices.chosen();
-  if (!entry.evaluator) entry.evaluator = entry.make();
-  return *entry.evaluator;
+  return Registry::made(entry);
 }
 
 Counters counters() {

@@ -26,6 +26,20 @@ std::string bytes_text(int64_t bytes) {
   return fmt::format("{:.1f} GiB", kib / (1024.0 * 1024.0));
 }
 
+// Memory of a tensor on a device. Keeps the device, for tensors may outlive whoever made it.
+class Residence : public RemoteMemory {
+ public:
+  Residence(std::shared_ptr<Device> device, size_t bytes)
+      : device_(std::move(device)), memory_(device_->allocate(static_cast<int64_t>(bytes))) {}
+  bool belongs_to(const Device& device) const { return device_.get() == &device; }
+  Place place() const { return {memory_->handle(), 0}; }
+  void fetch(std::span<std::byte> to) const override { device_->copy_out(place(), to); }
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<DeviceMemory> memory_;
+};
+
 }  // namespace
 
 ExecutorOptions ExecutorOptions::from_environment() {
@@ -88,20 +102,20 @@ class Executor::Run {
     for (size_t i = 0; i < compiled_.slots().size(); ++i) {
       const int slot = compiled_.slots()[i];
       if (slot < 0) continue;
-      const size_t held = slots_[static_cast<size_t>(slot)]->bytes.size();
+      const size_t held = slots_[static_cast<size_t>(slot)]->size();
       if (static_cast<int64_t>(held) != bytes_of(i))
         throw InternalError(fmt::format("a buffer of {} bytes holds {}", bytes_of(i), held));
     }
   }
 
   std::shared_ptr<Storage> copy_of(const Storage& storage) {
-    counted_.copied_bytes += static_cast<int64_t>(storage.bytes.size());
+    counted_.copied_bytes += static_cast<int64_t>(storage.size());
     return std::make_shared<Storage>(storage);
   }
 
   void copy(const Storage& from, Storage& to) {
-    std::ranges::copy(from.bytes, to.bytes.begin());
-    counted_.copied_bytes += static_cast<int64_t>(from.bytes.size());
+    std::ranges::copy(from.read(), to.overwrite().begin());
+    counted_.copied_bytes += static_cast<int64_t>(from.size());
   }
 
   // ---- memory
@@ -141,12 +155,8 @@ class Executor::Run {
 
   std::shared_ptr<Storage> fresh_storage(DType dtype, const std::vector<int64_t>& shape,
                                          int64_t bytes) {
-    auto storage = std::make_shared<Storage>();
-    storage->dtype = dtype;
-    storage->shape = shape;
-    storage->bytes = Bytes(static_cast<size_t>(bytes));
     counted_.result_bytes += bytes;
-    return storage;
+    return std::make_shared<Storage>(dtype, shape, static_cast<size_t>(bytes));
   }
 
   void allocate() {
@@ -193,27 +203,24 @@ class Executor::Run {
     }
   }
 
-  // A tensor's memory as the device knows it; a copy where the device has memory of its own.
+  // A tensor's memory as the device knows it. Where the device has memory of its own it stays there
+  // from then on, and is copied only after the host has changed it.
   Place place_of(Storage& storage, bool with_contents) {
-    if (device_.shares_host_memory()) return {storage.bytes.data(), 0};
-    for (const Mirror& mirror : mirrors_)
-      if (mirror.storage == &storage) return {mirror.memory->handle(), 0};
-    const auto bytes = static_cast<int64_t>(storage.bytes.size());
-    mirrors_.push_back({&storage, device_.allocate(bytes)});
-    const Place place{mirrors_.back().memory->handle(), 0};
-    if (with_contents) {
-      device_.copy_in(storage.bytes, place);
-      counted_.copied_bytes += bytes;
+    if (device_.shares_host_memory())
+      return {(with_contents ? storage.write() : storage.overwrite()).data(), 0};
+    auto known = std::dynamic_pointer_cast<Residence>(storage.remote());
+    const bool here = known && known->belongs_to(device_);
+    if (!here) known = std::make_shared<Residence>(executor_.device_, storage.size());
+    if (with_contents && !(here && storage.remote_is_current())) {
+      device_.copy_in(storage.read(), known->place());
+      counted_.copied_bytes += static_cast<int64_t>(storage.size());
     }
-    return place;
+    if (with_contents || !here) storage.set_remote(known);
+    return known->place();
   }
 
-  void copy_back(Storage& storage) {
-    for (const Mirror& mirror : mirrors_)
-      if (mirror.storage == &storage) {
-        device_.copy_out({mirror.memory->handle(), 0}, storage.bytes);
-        counted_.copied_bytes += static_cast<int64_t>(storage.bytes.size());
-      }
+  void changed(Storage& storage) {
+    if (!device_.shares_host_memory()) storage.changed_remotely();
   }
 
   // ---- running
@@ -244,15 +251,12 @@ class Executor::Run {
   }
 
   void finish() {
-    for (const std::shared_ptr<Storage>& result : results_) copy_back(*result);
-    for (int slot : compiled_.assigned_slots()) copy_back(*slots_[static_cast<size_t>(slot)]);
+    for (const CompiledProgram::Source& source : compiled_.values())
+      if (source.slot < 0) changed(*results_[static_cast<size_t>(&source - compiled_.values().data())]);
+    for (int slot : compiled_.assigned_slots()) changed(*slots_[static_cast<size_t>(slot)]);
     for (const auto& [from, to] : same_values_) copy(*from, *to);
   }
 
-  struct Mirror {
-    Storage* storage;
-    std::unique_ptr<DeviceMemory> memory;
-  };
 
   Executor& executor_;
   Device& device_;
@@ -263,7 +267,6 @@ class Executor::Run {
   std::vector<std::pair<const Storage*, Storage*>> same_values_;  // results that are another's
   std::vector<Place> places_;
   std::unique_ptr<DeviceMemory> arena_;
-  std::vector<Mirror> mirrors_;
   RuntimeCounters counted_;
 };
 
@@ -305,8 +308,8 @@ std::vector<std::shared_ptr<Storage>> Executor::run(const Request& request) {
   work.written_later.assign(late.begin(), late.end());
   std::vector<std::shared_ptr<Storage>> results = launch(*ready, std::move(work));
   for (size_t i = 0; i < late.size(); ++i) {
-    const Bytes& value = results[request.roots.size() + i]->bytes;
-    std::ranges::copy(value, late[i]->bytes.begin());
+    const Storage& value = *results[request.roots.size() + i];
+    std::ranges::copy(value.read(), late[i]->overwrite().begin());
     std::lock_guard lock(mutex_);
     counters_.copied_bytes += static_cast<int64_t>(value.size());
   }

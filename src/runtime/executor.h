@@ -63,7 +63,7 @@ class Executor : public Evaluator {
   void give_back(std::unique_ptr<DeviceMemory> arena);
   int64_t free_arena_bytes() const;  // of the one that would make room
 
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;
   ExecutorOptions options_;
 
   mutable std::mutex mutex_;   // of everything below

@@ -123,8 +123,11 @@ std::vector<std::byte> Tensor::read(DType as, const Bindings& bindings, Location
   CallScope call("to_vector", where);
   const Work work = begin(call, {*this});
   std::shared_ptr<Storage> storage = current_graph().shared_storage(compute(work, bindings)[0]);
-  traffic().device_to_host += static_cast<int64_t>(storage->bytes.size());
-  if (storage->dtype == as) return {storage->bytes.begin(), storage->bytes.end()};
+  traffic().device_to_host += static_cast<int64_t>(storage->size());
+  if (storage->dtype == as) {
+    const std::span<const std::byte> bytes = storage->read();
+    return {bytes.begin(), bytes.end()};
+  }
   Value value = to_value(*storage);
   for (uint64_t& payload : value.payload)
     payload = anneal::cast(Scalar::from_bits(value.dtype, payload), as).bits();
@@ -141,11 +144,11 @@ void Tensor::write(std::span<const std::byte> bytes, Location where) const {
     fail("only a parameter can be written to", "make it with parameter(name, initial)");
   current_graph().separate({&node, 1});
   Storage& storage = *current_graph().stored(node);
-  if (bytes.size() != storage.bytes.size())
+  if (bytes.size() != storage.size())
     fail(fmt::format("{} bytes do not fill \"{}\", which has {}", bytes.size(), name(),
-                     storage.bytes.size()),
+                     storage.size()),
          fmt::format("it is {}", type_text(node)));
-  std::ranges::copy(bytes, storage.bytes.begin());
+  std::ranges::copy(bytes, storage.overwrite().begin());
   traffic().host_to_device += static_cast<int64_t>(bytes.size());
   current_graph().forget_results();
 }

@@ -8,7 +8,13 @@ namespace anneal {
 struct Capabilities {
   int max_buffers = 64;  // bindings of one kernel
   int64_t max_buffer_bytes = INT64_MAX;
-  int vector_bytes = 64;  // of one register; 4 where lanes are threads
+  int vector_bytes = 64;  // of one register, or of one for each thread of a group
+  // Lanes are threads of a group, so many of them, whatever they compute with; each can only speak
+  // to others through memory. 0: lanes are parts of registers.
+  int group_threads = 0;
+  int most_group_threads = 0;      // of any group
+  int64_t parallel_threads = 0;    // that keep the device busy
+  bool stage_products = true;      // operands of products are worth copying into fast memory
   int vector_registers = 32;
   int64_t fast_memory_bytes = 1 << 18;      // for the tiles of one cell (an L2's share)
   int64_t nearest_memory_bytes = 32 << 10;  // for what the innermost loops touch (an L1)
@@ -16,6 +22,7 @@ struct Capabilities {
   // no larger one behind it, the same.
   int64_t tile_memory_bytes = 1 << 18;
   bool scale_instruction = false;  // Op::Scale is one
+  bool f64 = true;
   bool tiles = false;              // values may live in fast memory between the stores of a kernel
   int64_t streaming_bytes = INT64_MAX;  // what is as large is in no cache when it is read again
   int64_t target_cells = 64;            // that keep the device busy; no result depends on it

@@ -12,7 +12,8 @@
 
 namespace anneal {
 
-inline constexpr int64_t kArenaAlignment = 64;
+// What every device can bind from.
+inline constexpr int64_t kArenaAlignment = 256;
 
 // When a buffer is needed, in phases counted over all kernels; both ends included.
 struct Lifetime {

@@ -1,7 +1,6 @@
 #include "schedule/schedule.h"
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -11,12 +10,15 @@
 #include "schedule/dataflow.h"
 #include "schedule/group.h"
 #include "schedule/in_place.h"
+#include "schedule/limit.h"
 #include "schedule/rangeify.h"
 #include "schedule/split_reduce.h"
 #include "schedule/tile_group.h"
 
 namespace anneal {
 namespace {
+
+constexpr int kMostRounds = 100;  // of storing something more to keep a limit
 
 bool enabled(const ScheduleOptions& options, std::string_view pass) {
   return std::ranges::count(options.disabled, pass) == 0;
@@ -43,26 +45,7 @@ std::vector<Step> steps_of(const Rangified& program, const Dataflow& flow,
     levels.resize(std::max(levels.size(), first + 1));
     levels[first].push_back(fragment);
   }
-  std::vector<Step> steps;
-  for (const Step& all : levels) {
-    std::set<int> buffers;
-    steps.emplace_back();
-    for (int fragment : all) {
-      const Fragment& f = program.fragments[static_cast<size_t>(fragment)];
-      std::set<int> together = buffers;
-      together.insert(f.reads.begin(), f.reads.end());
-      together.insert(f.writes.begin(), f.writes.end());
-      const bool full = static_cast<int>(together.size()) > options.capabilities.max_buffers;
-      if (full && !steps.back().empty()) {
-        steps.emplace_back();
-        together = {f.reads.begin(), f.reads.end()};
-        together.insert(f.writes.begin(), f.writes.end());
-      }
-      buffers = std::move(together);
-      steps.back().push_back(fragment);
-    }
-  }
-  return steps;
+  return levels;  // their parts are bound one by one
 }
 
 // Where each buffer really is: a value that is assigned in place is in its target.
@@ -160,25 +143,39 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
   std::vector<NodeRef> copies = clone(roots, *schedule.graph);
   GraphScope scope(*schedule.graph);
   keep_what_is_replaced(copies);
-  Rangified program = rangeify(copies, options);
-  const std::vector<AssignedBuffer> in_place =
-      assign_in_place(program, enabled(options, "in-place"));
-  Dataflow flow(program);
-  for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
-  if (options.capabilities.tiles && enabled(options, "tile")) {
-    tile_fragments(program, flow, in_place, options);
+  NodeMap<char> stored_for_limits;
+  for (int round = 0;; ++round) {
+    Rangified program = rangeify(copies, options);
+    const std::vector<AssignedBuffer> in_place =
+        assign_in_place(program, enabled(options, "in-place"));
+    Dataflow flow(program);
     for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
+    if (options.capabilities.tiles && enabled(options, "tile")) {
+      tile_fragments(program, flow, in_place, options);
+      for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
+    }
+    if (enabled(options, "group")) group_fragments(program, flow, in_place, options);
+    const std::vector<NodeRef> values = values_over_limit(
+        program, memory_of(program, in_place), options.capabilities.max_buffers);
+    if (!values.empty()) {
+      if (round == kMostRounds) throw InternalError("no end of values to store for a limit");
+      copies = with_stored(copies, values);
+      for (NodeRef node : topological_order(copies))
+        if (node->op == Op::Contiguous && std::ranges::count(values, node->source(0)) > 0)
+          stored_for_limits[node] = 1;
+      continue;
+    }
+    for (StoredValue& stored : program.stored)
+      if (stored_for_limits.contains(stored.value)) stored.reason = UnfusedReason::Limit;
+    if (enabled(options, "split-reduce")) split_reductions(program, options);
+    const std::vector<Step> steps = steps_of(program, flow, options);
+    add_kernels(program, steps, memory_of(program, in_place), schedule);
+    add_unfused_edges(program, steps, schedule);
+    schedule.outputs = program.outputs;
+    schedule.buffers = std::move(program.buffers);
+    check(schedule);
+    return schedule;
   }
-  if (enabled(options, "group")) group_fragments(program, flow, in_place, options);
-  if (enabled(options, "split-reduce")) split_reductions(program, options);
-  const std::vector<Step> steps = steps_of(program, flow, options);
-  const std::vector<int> memory = memory_of(program, in_place);
-  add_kernels(program, steps, memory, schedule);
-  add_unfused_edges(program, steps, schedule);
-  schedule.outputs = program.outputs;
-  schedule.buffers = std::move(program.buffers);
-  check(schedule);
-  return schedule;
 }
 
 }  // namespace anneal

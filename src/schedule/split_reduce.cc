@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <limits>
 
 #include <fmt/format.h>
@@ -64,8 +65,11 @@ std::vector<NodeRef> outermost_reductions(std::span<const NodeRef> stores) {
 
 class Splitter {
  public:
-  Splitter(Rangified& program, Fragment& fragment, double eagerness)
-      : program_(program), fragment_(fragment), eagerness_(eagerness) {}
+  Splitter(Rangified& program, Fragment& fragment, const ScheduleOptions& options)
+      : program_(program),
+        fragment_(fragment),
+        eagerness_(options.eagerness),
+        most_buffers_(static_cast<size_t>(options.capabilities.max_buffers)) {}
 
   void run() {
     if (fragment_.phases.size() != 1 || !fragment_.tiles.empty()) return;
@@ -117,8 +121,30 @@ class Splitter {
     NodeMap<NodeRef> totals;
     for (NodeRef reduction : reductions_) split_one(reduction, pieces, partials, totals);
     if (partials.empty()) return;
-    fragment_.phases = {partials, substitute(finals, totals)};
+    const std::vector<NodeRef> last = substitute(finals, totals);
+    if (buffers_of(last).size() > most_buffers_) return;
+    // As many at once as a kernel can bind.
+    fragment_.phases.clear();
+    for (NodeRef partial : partials) {
+      std::vector<NodeRef> together{partial};
+      if (!fragment_.phases.empty()) {
+        together.insert(together.begin(), fragment_.phases.back().begin(),
+                        fragment_.phases.back().end());
+        if (buffers_of(together).size() > most_buffers_) together = {partial};
+      }
+      if (together.size() == 1) fragment_.phases.emplace_back();
+      fragment_.phases.back() = std::move(together);
+    }
+    fragment_.phases.push_back(last);
     fragment_.refresh();
+  }
+
+  static std::set<NodeRef> buffers_of(std::span<const NodeRef> stores) {
+    std::set<NodeRef> buffers;
+    for (NodeRef node : topological_order(stores))
+      if (node->op == Op::Load || node->op == Op::Store || node->op == Op::StoreAdd)
+        buffers.insert(node->source(0));
+    return buffers;
   }
 
   void split_one(NodeRef reduction, double pieces, std::vector<NodeRef>& partials,
@@ -211,6 +237,7 @@ class Splitter {
   Rangified& program_;
   Fragment& fragment_;
   double eagerness_;
+  size_t most_buffers_;
   std::vector<NodeRef> space_, reductions_;
   NodeRef place_ = nullptr, results_ = nullptr, buffer_ = nullptr;
 };
@@ -219,7 +246,7 @@ class Splitter {
 
 void split_reductions(Rangified& program, const ScheduleOptions& options) {
   for (Fragment& fragment : program.fragments)
-    if (!fragment.phases.empty()) Splitter(program, fragment, options.eagerness).run();
+    if (!fragment.phases.empty()) Splitter(program, fragment, options).run();
 }
 
 }  // namespace anneal

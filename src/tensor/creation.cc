@@ -119,13 +119,12 @@ Tensor from_bytes(std::span<const std::byte> bytes, const Sizes& sizes, DType dt
   CallScope call("from_data", where);
   check_storable(dtype);
   std::vector<NodeRef> dims = checked_dims(sizes);
-  auto storage = std::make_shared<Storage>();
-  storage->dtype = dtype;
+  std::vector<int64_t> shape;
   for (NodeRef dim : dims) {
     if (!is_static(dim))
       fail(fmt::format("data cannot have the symbolic shape {}", text_of(dims)),
            "make an input() of that shape and bind the data when running");
-    storage->shape.push_back(static_value(dim));
+    shape.push_back(static_value(dim));
   }
   NodeRef buffer = make_buffer("", new_buffer_slot(), dtype, dims);
   int64_t wanted = element_count(*buffer->shape);
@@ -133,9 +132,8 @@ Tensor from_bytes(std::span<const std::byte> bytes, const Sizes& sizes, DType dt
   if (given != wanted || bytes.size() % byte_size(dtype) != 0)
     fail(fmt::format("{} values do not fill {}, which has {}", given, shape_text(buffer), wanted),
          "give sizes whose product is the number of values");
-  storage->bytes = Bytes(bytes);
   traffic().host_to_device += static_cast<int64_t>(bytes.size());
-  current_graph().store(buffer, std::move(storage));
+  current_graph().store(buffer, std::make_shared<Storage>(dtype, std::move(shape), Bytes(bytes)));
   return wrap(buffer);
 }
 

@@ -10,11 +10,12 @@
 #include "symbolic/bounds.h"
 #include "symbolic/simplify.h"
 #include "tensor/movement.h"
+#include "tensor/wide.h"
 
 namespace anneal {
 namespace {
 
-constexpr double kTwoToMinus24 = 1.0 / (1 << 24), kTwoToMinus32 = 1.0 / 4294967296.0;
+constexpr double kTwoToMinus24 = 1.0 / (1 << 24);
 
 void check_float(DType dtype) {
   if (!is_float(dtype))
@@ -27,17 +28,19 @@ void check_bounds(double low, double high) {
 }
 
 // In [0, 1): 24 bits of each word, so that every value is exact in f32 and 1 is never reached.
-Tensor unit(const Tensor& bits) { return cast(bits >> 8, DType::F64) * kTwoToMinus24; }
+Tensor unit(const Tensor& bits, DType dtype) {
+  return cast(bits >> 8, wide_dtype(dtype)) * kTwoToMinus24;
+}
 
 Tensor uniform_of(const Tensor& bits, double low, double high, DType dtype) {
-  return cast(unit(bits) * (high - low) + low, dtype);
+  return cast(unit(bits, dtype) * (high - low) + low, dtype);
 }
 
 // Box and Muller: two uniforms make one normal, by sqrt(-2 ln u) cos(2 pi v).
 Tensor normal_of(const Tensor& first, const Tensor& second, double mean, double deviation,
                  DType dtype) {
-  Tensor u = 1.0 - unit(first);  // in (0, 1], where the logarithm is finite
-  Tensor z = sqrt(-2.0 * log(u)) * cos(unit(second) * (2 * std::numbers::pi));
+  Tensor u = 1.0 - unit(first, dtype);  // in (0, 1], where the logarithm is finite
+  Tensor z = sqrt(-2.0 * log(u)) * cos(unit(second, dtype) * (2 * std::numbers::pi));
   return cast(z * deviation + mean, dtype);
 }
 
@@ -129,8 +132,7 @@ Tensor Generator::integers(const Sizes& sizes, int64_t low, int64_t high, DType 
     fail(fmt::format("no integers from {} up to {}", low, high),
          "the range holds 1 to 2^32 numbers");
   // Scaling spreads 2^32 words over the range; a range of n is off by at most n / 2^32.
-  Tensor scaled = floor(cast(bits(sizes, where), DType::F64) *
-                        (kTwoToMinus32 * static_cast<double>(high - low)));
+  Tensor scaled = (cast(bits(sizes, where), DType::U64) * (high - low)) >> 32;
   return cast(cast(scaled, DType::I64) + low, dtype);
 }
 

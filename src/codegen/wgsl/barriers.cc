@@ -1,0 +1,134 @@
+#include "codegen/wgsl/barriers.h"
+
+#include <algorithm>
+#include <set>
+
+namespace anneal::wgsl {
+namespace {
+
+class Finder {
+ public:
+  bool own_lanes(size_t buffer) const {
+    return std::ranges::all_of(program_.code, [&](const Instruction& each) {
+      if (!is_access(each) || each.bits != buffer) return true;
+      return each.lanes > 1 && at(each.operands[0]).lanes == 1 &&
+             is_multiple(each.operands[0], each.lanes);
+    });
+  }
+
+  explicit Finder(const Program& program)
+      : program_(program),
+        found_(program.code.size()),
+        buffers_(program.buffers.size() + program.locals.size()),
+        watched_(buffers_) {
+    for (size_t i = 0; i < buffers_; ++i) watched_[i] = i < program.buffers.size() ? !in_place(i) : !own_lanes(i);
+  }
+
+  std::vector<Barrier> run() {
+    State state(buffers_);
+    walk(0, program_.code.size(), state);
+    return std::move(found_);
+  }
+
+ private:
+  struct State {
+    explicit State(size_t buffers) : read(buffers), written(buffers) {}
+    std::vector<char> read, written;  // since the last barrier, by buffer
+    void clear() {
+      std::ranges::fill(read, 0);
+      std::ranges::fill(written, 0);
+    }
+    void join(const State& other) {
+      for (size_t i = 0; i < read.size(); ++i) {
+        read[i] = read[i] | other.read[i];
+        written[i] = written[i] | other.written[i];
+      }
+    }
+  };
+
+  const Instruction& at(ValueId value) const { return program_.code[static_cast<size_t>(value)]; }
+
+  static bool is_access(const Instruction& each) {
+    return each.code == Code::Load || each.code == Code::Store;
+  }
+
+  // Whether the buffer is only loaded where it is stored, by the thread that stores there.
+  bool in_place(size_t buffer) const {
+    std::set<std::pair<ValueId, int>> stored;
+    for (const Instruction& each : program_.code)
+      if (each.code == Code::Store && each.bits == buffer) stored.insert({each.operands[0], each.lanes});
+    return std::ranges::all_of(program_.code, [&](const Instruction& each) {
+      return each.code != Code::Load || each.bits != buffer || stored.empty() ||
+             (each.lanes > 1 && stored.contains({each.operands[0], each.lanes}));
+    });
+  }
+
+  bool is_multiple(ValueId value, int64_t of) const {
+    const Instruction& each = at(value);
+    if (each.code == Code::Constant) return static_cast<int64_t>(each.bits) % of == 0;
+    if (each.code == Code::Loop)
+      return is_multiple(each.operands[0], of) && is_multiple(each.operands[2], of);
+    if (each.code != Code::Compute) return false;
+    if (each.op == Op::Add) return is_multiple(each.operands[0], of) && is_multiple(each.operands[1], of);
+    if (each.op == Op::Mul) return is_multiple(each.operands[0], of) || is_multiple(each.operands[1], of);
+    return false;
+  }
+
+  void wait(size_t instruction, State& state) {
+    for (size_t i = 0; i < buffers_; ++i) {
+      if (!state.read[i] && !state.written[i]) continue;
+      (i < program_.buffers.size() ? found_[instruction].buffers : found_[instruction].locals) = true;
+    }
+    state.clear();
+  }
+
+  size_t end_of(size_t open) const {
+    int depth = 0;
+    for (size_t i = open;; ++i) {
+      const Code code = program_.code[i].code;
+      if (code == Code::Loop || code == Code::If) ++depth;
+      if ((code == Code::EndLoop || code == Code::EndIf) && --depth == 0) return i;
+    }
+  }
+
+  void walk(size_t begin, size_t end, State& state) {
+    for (size_t i = begin; i < end; ++i) {
+      const Instruction& each = program_.code[i];
+      if (each.code == Code::Loop || each.code == Code::If) {
+        const size_t close = end_of(i);
+        const State before = state;
+        walk(i + 1, close, state);
+        state.join(before);  // as if there was no round
+        if (each.code == Code::Loop) {  // and what one round leaves, the next one finds
+          walk(i + 1, close, state);
+          state.join(before);
+        }
+        i = close;
+        continue;
+      }
+      if (!is_access(each) || !watched_[each.bits]) continue;
+      const bool store = each.code == Code::Store;
+      if (store ? state.read[each.bits] : state.written[each.bits]) wait(i, state);
+      (store ? state.written : state.read)[each.bits] = 1;
+    }
+  }
+
+  const Program& program_;
+  std::vector<Barrier> found_;
+  size_t buffers_;
+  std::vector<bool> watched_;
+};
+
+}  // namespace
+
+bool is_private(const Program& program, size_t local) {
+  int lanes = 1;
+  for (const Instruction& each : program.code) lanes = std::max<int>(lanes, each.lanes);
+  const int64_t elements = program.locals[local].elements;
+  return elements > 0 && elements % lanes == 0 &&
+         Finder(program).own_lanes(program.buffers.size() + local);
+}
+
+std::vector<Barrier> find_barriers(const Program& program) { return Finder(program).run(); }
+
+}  // namespace anneal::wgsl

@@ -1,0 +1,472 @@
+// Translates instructions one by one: loops, memory and lanes; arithmetic.h does the rest.
+#include "codegen/wgsl/wgsl.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <anneal/error.h>
+
+#include "codegen/wgsl/arithmetic.h"
+#include "codegen/wgsl/barriers.h"
+
+namespace anneal::wgsl {
+namespace {
+
+// Drivers may take (x + c) - c for x, where rounding to a multiple is what is meant.
+constexpr double kRounding = 0x1p22;
+
+int lanes_of(const Program& program) {
+  int lanes = 1;
+  for (const Instruction& each : program.code) {
+    const int here = each.lanes;
+    if (here > 1 && lanes > 1 && here != lanes)
+      throw InternalError(fmt::format("vectors of {} and {} lanes in a kernel", lanes, here));
+    lanes = std::max(lanes, here);
+  }
+  return lanes;
+}
+
+class Writer {
+ public:
+  Writer(const Program& program, const ShaderOptions& options)
+      : program_(program),
+        options_(options),
+        arithmetic_(options.wide_index),
+        barriers_(find_barriers(program)),
+        threads_(lanes_of(program)),
+        names_(program.code.size()),
+        never_negative_(program.code.size()) {
+    for (size_t i = 0; i < program.locals.size(); ++i) private_.push_back(is_private(program, i));
+  }
+
+  Shader write() {
+    for (size_t i = 0; i < program_.code.size(); ++i) {
+      wait(barriers_[i]);
+      never_negative_[i] = is_never_negative(program_.code[i]);
+      write(i, program_.code[i]);
+    }
+    Shader shader;
+    shader.threads = threads_;
+    shader.text = declarations(shader) + arithmetic_.library() + combinations() + frame();
+    return shader;
+  }
+
+ private:
+  // ---- text
+
+  template <typename... Arguments>
+  void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    body_.append(static_cast<size_t>(2 * depth_), ' ');
+    body_ += fmt::format(format, std::forward<Arguments>(arguments)...);
+    body_ += '\n';
+  }
+
+  bool is_local(uint64_t buffer) const { return buffer >= program_.buffers.size(); }
+
+  std::string buffer_name(uint64_t buffer) const {
+    if (is_local(buffer)) return fmt::format("local{}", buffer - program_.buffers.size());
+    return fmt::format("b{}", bound(buffer));
+  }
+  uint64_t bound(uint64_t buffer) const {
+    if (options_.same_as.empty() || options_.same_as[buffer] < 0) return buffer;
+    return static_cast<uint64_t>(options_.same_as[buffer]);
+  }
+
+  bool is_written(uint64_t buffer) const {
+    for (size_t i = 0; i < program_.buffers.size(); ++i)
+      if (bound(i) == bound(buffer) && program_.buffers[i].written) return true;
+    return false;
+  }
+
+  // Some are tiles, which have become locals.
+  bool is_used(uint64_t buffer) const {
+    return std::ranges::any_of(program_.code, [&](const Instruction& each) {
+      return (each.code == Code::Load || each.code == Code::Store) &&
+             !is_local(each.bits) && bound(each.bits) == buffer;
+    });
+  }
+
+  // Elements narrower than a word share one; those that are stored are changed by no other thread.
+  bool is_packed(uint64_t buffer) const {
+    return !is_local(buffer) && byte_size(program_.buffer_dtype(buffer)) < 4;
+  }
+
+  std::string element_type(uint64_t buffer) const {
+    if (is_packed(buffer)) return is_written(buffer) ? "atomic<u32>" : "u32";
+    const DType dtype = program_.buffer_dtype(buffer);
+    return is_bool(dtype) ? "u32" : arithmetic_.type(dtype);
+  }
+
+  std::string declarations(Shader& shader) {
+    std::string text;
+    size_t binding = 0;
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      if (bound(i) != i || !is_used(i)) continue;
+      shader.buffers.push_back(static_cast<int>(i));
+      text += fmt::format("@group(0) @binding({}) var<storage, read_write> b{}: array<{}>;\n",
+                          binding++, i, element_type(i));
+    }
+    text += fmt::format("@group(0) @binding({}) var<uniform> given: array<vec4<u32>, {}>;\n", binding,
+                        1 + (program_.sizes + 1) / 2);
+    for (size_t i = 0; i < program_.locals.size(); ++i)
+      text += fmt::format("var<{}> local{}: array<{}, {}>;\n", private_[i] ? "private" : "workgroup", i,
+                          element_type(program_.buffers.size() + i),
+                          private_[i] ? program_.locals[i].elements / threads_ : program_.locals[i].elements);
+    return text;
+  }
+
+  std::string frame() const {
+    return fmt::format(
+        "\n@compute @workgroup_size({})\n"
+        "fn main(@builtin(workgroup_id) group: vec3<u32>,\n"
+        "        @builtin(local_invocation_index) lane: u32) {{\n"
+        "  let cell_number = group.x + group.y * {}u;\n"
+        "  if (cell_number >= given[0].x) {{ return; }}\n"
+        "{}}}\n",
+        threads_, kGroupsInRow, body_);
+  }
+
+  // ---- instructions
+
+  const std::string& text(const Instruction& each, size_t i) const {
+    return names_[static_cast<size_t>(each.operands[i])];
+  }
+  const Instruction& operand(const Instruction& each, size_t i) const {
+    return program_.code[static_cast<size_t>(each.operands[i])];
+  }
+
+  // Of an index, which does not overflow: divisions are cheaper then.
+  bool is_never_negative(const Instruction& each) const {
+    auto known = [&](size_t i) { return never_negative_[static_cast<size_t>(each.operands[i])]; };
+    if (!is_index(each.dtype)) return false;
+    switch (each.code) {
+      case Code::Constant: return static_cast<int64_t>(each.bits) >= 0;
+      case Code::Size:
+      case Code::Cell: return true;
+      case Code::Splat:
+      case Code::Loop: return known(0);
+      case Code::Ramp: return known(0) && known(1);
+      case Code::Compute: break;
+      default: return false;
+    }
+    switch (each.op) {
+      case Op::Add:
+      case Op::Mul:
+      case Op::FloorDiv:
+      case Op::Min: return known(0) && known(1);
+      case Op::Max: return known(0) || known(1);
+      case Op::Mod: return known(1);
+      case Op::Where: return known(1) && known(2);
+      default: return false;
+    }
+  }
+
+  void let(size_t at, const std::string& value) {
+    names_[at] = fmt::format("v{}", at);
+    line("let v{} = {};", at, value);
+  }
+
+  void wait(const Barrier& barrier) {
+    if (barrier.buffers) line("storageBarrier();");
+    if (barrier.locals) line("workgroupBarrier();");
+  }
+
+  void write(size_t at, const Instruction& each) {
+    switch (each.code) {
+      case Code::Constant: constant(at, each); return;
+      case Code::Size: {
+        const char* words = each.bits % 2 == 0 ? "xy" : "zw";
+        const std::string both = fmt::format("given[{}].{}", 1 + each.bits / 2, words);
+        let(at, options_.wide_index ? both : fmt::format("i32({}.x)", both));
+        return;
+      }
+      case Code::Cell:
+        let(at, options_.wide_index ? "vec2<u32>(cell_number, 0u)" : "i32(cell_number)");
+        return;
+      case Code::Compute: compute(at, each); return;
+      case Code::Splat: names_[at] = text(each, 0); return;  // every thread has it
+      case Code::Ramp: {
+        if (each.lanes == 1) return void(names_[at] = text(each, 0));
+        const Instruction& step = operand(each, 1);
+        const Operand lane{options_.wide_index ? "vec2<u32>(lane, 0u)" : "i32(lane)", DType::Index};
+        Operand moved = lane;
+        if (step.code != Code::Constant || step.bits != 1) {
+          const Operand factors[] = {lane, {text(each, 1), DType::Index}};
+          moved.text = arithmetic_.compute(Op::Mul, DType::Index, factors);
+        }
+        const Operand terms[] = {{text(each, 0), DType::Index}, moved};
+        let(at, arithmetic_.compute(Op::Add, DType::Index, terms));
+        return;
+      }
+      case Code::Combine: {
+        const std::string function = combination(each.op, each.dtype);
+        let(at, fmt::format("{}({}, lane)", function, text(each, 0)));
+        return;
+      }
+      case Code::Zip: throw InternalError("lanes that are threads cannot be zipped");
+      case Code::Load: load(at, each); return;
+      case Code::Store: store(each); return;
+      case Code::Prefetch: return;
+      case Code::Loop: open_loop(at, each); return;
+      case Code::Carry:
+        names_[at] = fmt::format("v{}", at);
+        // Declared before the loop, which is written when its first real instruction comes.
+        return;
+      case Code::Next: loops_.back().next.emplace_back(each.operands[0], each.operands[1]); return;
+      case Code::EndLoop: close_loop(); return;
+      case Code::If:
+        line("if ({}) {{", text(each, 0));
+        ++depth_;
+        return;
+      case Code::EndIf:
+        --depth_;
+        line("}}");
+        return;
+    }
+  }
+
+  // See Arithmetic::constant(): what is computed with a name is computed when the shader runs.
+  void constant(size_t at, const Instruction& each) {
+    std::string value = arithmetic_.constant(each.dtype, each.bits);
+    if (value.starts_with("bitcast")) {
+      line("let v{}bits = {};", at, value.substr(13, value.size() - 14));
+      value = fmt::format("bitcast<f32>(v{}bits)", at);
+    }
+    let(at, value);
+  }
+
+  void compute(size_t at, const Instruction& each) {
+    std::vector<Operand> operands;
+    for (size_t i = 0; i < info(each.op).sources; ++i)
+      operands.push_back({text(each, i), operand(each, i).dtype});
+    if (each.op == Op::Add && each.dtype == DType::F32)
+      for (size_t i = 0; i < 2; ++i) {
+        const Instruction& term = operand(each, i);
+        if (term.code == Code::Constant && std::bit_cast<double>(term.bits) >= kRounding)
+          operands[i].text = fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[i].text);
+      }
+    if (each.op == Op::MulAdd) {
+      const Instruction& term = operand(each, 2);
+      if (term.code == Code::Constant && std::bit_cast<double>(term.bits) >= kRounding)
+        operands[2].text = fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[2].text);
+    }
+    const bool division = each.op == Op::FloorDiv || each.op == Op::Mod;
+    if (division && is_index(each.dtype) && !options_.wide_index && is_plain_division(each)) {
+      const char sign = each.op == Op::Mod ? '%' : '/';
+      return let(at, fmt::format("i32(u32({}) {} u32({}))", operands[0].text, sign, operands[1].text));
+    }
+    let(at, arithmetic_.compute(each.op, each.dtype, operands));
+  }
+
+  bool is_plain_division(const Instruction& each) const {
+    const Instruction& by = operand(each, 1);
+    const bool positive = by.code == Code::Constant && static_cast<int64_t>(by.bits) > 0;
+    return positive && never_negative_[static_cast<size_t>(each.operands[0])];
+  }
+
+  // ---- memory
+
+  // The element's place as an unsigned number.
+  std::string place(const Instruction& each) {
+    const std::string scalar = options_.wide_index ? text(each, 0) + ".x" : fmt::format("u32({})", text(each, 0));
+    const bool neighbours = each.lanes > 1 && operand(each, 0).lanes == 1;
+    if (is_local(each.bits) && private_[each.bits - program_.buffers.size()])
+      return fmt::format("{} / {}u", scalar, threads_);
+    return neighbours ? fmt::format("{} + lane", scalar) : scalar;
+  }
+
+  std::string loaded(const Instruction& each, const std::string& at) {
+    const DType dtype = each.dtype;
+    const std::string buffer = buffer_name(each.bits);
+    if (!is_packed(each.bits)) {
+      const std::string element = fmt::format("{}[{}]", buffer, at);
+      return is_bool(dtype) ? fmt::format("({} != 0u)", element) : element;
+    }
+    const int shift = byte_size(dtype) == 2 ? 1 : 2, in_word = (1 << shift) - 1;
+    const std::string word = is_written(each.bits)
+                                 ? fmt::format("atomicLoad(&{}[({}) >> {}u])", buffer, at, shift)
+                                 : fmt::format("{}[({}) >> {}u]", buffer, at, shift);
+    const int bits = static_cast<int>(8 * byte_size(dtype));
+    const std::string part =
+        fmt::format("extractBits({}, (({}) & {}u) * {}u, {}u)", word, at, in_word, bits, bits);
+    if (is_bool(dtype)) return fmt::format("({} != 0u)", part);
+    if (is_signed(dtype))
+      return fmt::format("extractBits(bitcast<i32>({}), 0u, {}u)", part, bits);
+    return part;
+  }
+
+  void load(size_t at, const Instruction& each) {
+    const std::string where = place(each);
+    const std::string value = loaded(each, where);
+    if (each.operands[1] == kNoValue) return let(at, value);
+    names_[at] = fmt::format("v{}", at);
+    line("var v{}: {};", at, arithmetic_.type(each.dtype));
+    // Some compilers clear a variable once, not whenever a loop comes to it.
+    line("if ({}) {{ v{} = {}; }} else {{ v{} = {}(); }}", text(each, 1), at, value, at,
+         arithmetic_.type(each.dtype));
+  }
+
+  void store(const Instruction& each) {
+    std::string condition;
+    if (each.operands[1] != kNoValue) condition = text(each, 1);
+    if (each.lanes == 1 && threads_ > 1)
+      condition += condition.empty() ? "lane == 0u" : " && lane == 0u";
+    if (!condition.empty()) {
+      line("if ({}) {{", condition);
+      ++depth_;
+    }
+    const std::string where = place(each), value = text(each, 2), buffer = buffer_name(each.bits);
+    if (!is_packed(each.bits)) {
+      line("{}[{}] = {};", buffer, where, is_bool(each.dtype) ? fmt::format("u32({})", value) : value);
+    } else {
+      const bool half = byte_size(each.dtype) == 2;
+      const std::string bits = is_bool(each.dtype)     ? fmt::format("u32({})", value)
+                               : is_signed(each.dtype) ? fmt::format("bitcast<u32>({})", value)
+                                                       : value;
+      line("{{");
+      line("  let at = {};", where);
+      line("  let shift = (at & {}u) * {}u;", half ? 1 : 3, half ? 16 : 8);
+      line("  atomicAnd(&{}[at >> {}u], ~({:#x}u << shift));", buffer, half ? 1 : 2, half ? 0xffff : 0xff);
+      line("  atomicOr(&{}[at >> {}u], ({} & {:#x}u) << shift);", buffer, half ? 1 : 2, bits,
+           half ? 0xffff : 0xff);
+      line("}}");
+    }
+    if (!condition.empty()) {
+      --depth_;
+      line("}}");
+    }
+  }
+
+  // ---- control
+
+  struct Loop {
+    std::vector<std::pair<ValueId, ValueId>> next;
+    std::string step;
+    size_t at = 0;
+  };
+
+  void open_loop(size_t at, const Instruction& each) {
+    for (size_t i = at + 1; i < program_.code.size() && program_.code[i].code == Code::Carry; ++i)
+      line("var v{} = {};", i, text(program_.code[i], 0));
+    names_[at] = fmt::format("v{}", at);
+    const Operand bounds[] = {{names_[at], DType::Index}, {text(each, 1), DType::Index}};
+    const Operand step[] = {{names_[at], DType::Index}, {text(each, 2), DType::Index}};
+    line("for (var v{} = {}; {}; v{} = {}) {{", at, text(each, 0),
+         arithmetic_.compute(Op::Lt, DType::Index, bounds), at,
+         arithmetic_.compute(Op::Add, DType::Index, step));
+    ++depth_;
+    loops_.push_back({});
+  }
+
+  // All carried values change at once: one that becomes another of them is read before.
+  void close_loop() {
+    Loop loop = std::move(loops_.back());
+    loops_.pop_back();
+    std::vector<std::string> values;
+    for (const auto& [carry, value] : loop.next) {
+      std::string name = names_[static_cast<size_t>(value)];
+      const bool changes = std::ranges::any_of(loop.next, [&](const auto& other) {
+        return names_[static_cast<size_t>(other.first)] == name && other.first != carry;
+      });
+      if (changes) {
+        line("let next{} = {};", carry, name);
+        name = fmt::format("next{}", carry);
+      }
+      values.push_back(std::move(name));
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      const std::string& carried = names_[static_cast<size_t>(loop.next[i].first)];
+      if (carried != values[i]) line("{} = {};", carried, values[i]);
+    }
+    --depth_;
+    line("}}");
+  }
+
+  // ---- sums over lanes
+
+  std::string combination(Op op, DType dtype) {
+    const std::string function = fmt::format("combine_{}_{}", name(op), name(dtype));
+    combined_[function] = {op, dtype};
+    const Operand halves[] = {{"a", dtype}, {"b", dtype}};
+    static_cast<void>(arithmetic_.compute(op, dtype, halves));  // for the functions it needs
+    return function;
+  }
+
+  // Upper half into lower half until one is left, the order that every device has.
+  std::string combinations() {
+    std::string text;
+    std::map<std::string, std::string> scratch;
+    for (const auto& [function, what] : combined_) {
+      const std::string type = arithmetic_.type(what.second);
+      const std::string kept = is_bool(what.second) ? "u32" : type;
+      const std::string memory = fmt::format("scratch_{}", kept == "vec2<u32>" ? "words" : kept);
+      if (scratch.emplace(memory, kept).second)
+        text += fmt::format("var<workgroup> {}: array<{}, {}>;\n", memory, kept, threads_);
+      auto read = [&](const std::string& at) {
+        const std::string element = fmt::format("{}[{}]", memory, at);
+        return is_bool(what.second) ? fmt::format("({} != 0u)", element) : element;
+      };
+      const Operand halves[] = {{read("lane"), what.second}, {read("lane + half"), what.second}};
+      auto kept_as = [&](const std::string& value) {
+        return is_bool(what.second) ? fmt::format("u32({})", value) : value;
+      };
+      text += fmt::format(
+          "fn {}(value: {}, lane: u32) -> {} {{\n"
+          "  workgroupBarrier();\n"
+          "  {}[lane] = {};\n"
+          "  for (var half = {}u; half > 0u; half = half >> 1u) {{\n"
+          "    workgroupBarrier();\n"
+          "    if (lane < half) {{ {}[lane] = {}; }}\n"
+          "  }}\n"
+          "  workgroupBarrier();\n"
+          "  return {};\n"
+          "}}\n",
+          function, type, type, memory, kept_as("value"), threads_ / 2, memory,
+          kept_as(arithmetic_.compute(what.first, what.second, halves)), read("0"));
+    }
+    return text;
+  }
+
+  const Program& program_;
+  const ShaderOptions& options_;
+  Arithmetic arithmetic_;
+  std::vector<Barrier> barriers_;
+  int threads_;
+  std::vector<std::string> names_;
+  std::vector<bool> never_negative_;  // of indices
+  std::vector<bool> private_;         // of locals
+  std::map<std::string, std::pair<Op, DType>> combined_;
+  std::vector<Loop> loops_;
+  std::string body_;
+  int depth_ = 1;
+};
+
+}  // namespace
+
+LocalBytes local_bytes(const Program& program) {
+  LocalBytes bytes;
+  for (size_t i = 0; i < program.locals.size(); ++i) {
+    const LocalBuffer& local = program.locals[i];
+    const int64_t each = std::max<int64_t>(4, static_cast<int64_t>(byte_size(local.dtype)));
+    if (is_private(program, i))
+      bytes.of_thread += local.elements / lanes_of(program) * each;
+    else
+      bytes.of_group += (local.elements * each + 15) / 16 * 16;
+  }
+  std::map<DType, bool> combined;
+  for (const Instruction& each : program.code)
+    if (each.code == Code::Combine) combined[each.dtype] = true;
+  for (const auto& [dtype, used] : combined)
+    bytes.of_group += lanes_of(program) * std::max<int64_t>(4, static_cast<int64_t>(byte_size(dtype)));
+  return bytes;
+}
+
+Shader write_shader(const Program& program, const ShaderOptions& options) {
+  return Writer(program, options).write();
+}
+
+}  // namespace anneal::wgsl

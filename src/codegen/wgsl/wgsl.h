@@ -1,0 +1,40 @@
+// A Program as a WGSL compute shader: a cell is a group of threads, and lanes are threads. The text
+// is a function of the program alone; names come from counters.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernel/program.h"
+
+namespace anneal::wgsl {
+
+struct ShaderOptions {
+  bool wide_index = false;  // positions may not fit 31 bits
+  // By buffer: the one before it that is the same memory, and bound for both; empty: none is.
+  std::vector<int> same_as = {};
+};
+
+// Buffers are bindings of group 0 by number, all of them read_write, so that parts of one piece of
+// memory can be bound side by side; those that are the same as another, or are never
+// touched, have none. Behind them comes
+// the uniform: (cells, 0, 0, 0) and then the sizes as 64-bit words, two a row.
+struct Shader {
+  std::string text;
+  int threads = 1;            // of a group
+  std::vector<int> buffers;   // that have a binding, in order
+};
+
+inline constexpr const char* kEntryPoint = "main";
+// Groups along x; beyond that they are counted in rows of so many.
+inline constexpr int64_t kGroupsInRow = 32768;
+
+// Memory of a group, and of each thread, that a program takes.
+struct LocalBytes {
+  int64_t of_group = 0, of_thread = 0;
+};
+inline constexpr int64_t kMostThreadBytes = 8192;  // WGSL allows no more
+LocalBytes local_bytes(const Program& program);
+Shader write_shader(const Program& program, const ShaderOptions& options = {});
+
+}  // namespace anneal::wgsl

@@ -1,0 +1,356 @@
+#include "kernel/group.h"
+
+#include "ir/index.h"
+#include "symbolic/simplify.h"
+
+namespace anneal {
+namespace {
+
+NodeRef ceil_div(NodeRef size, int64_t by) {
+  return simplify(index_floor_div(index_add(size, index_const(by - 1)), index_const(by)));
+}
+
+NodeRef count_of(const Analysis& analysis, std::span<const size_t> axes) {
+  NodeRef count = index_const(1);
+  for (size_t axis : axes) count = index_mul(count, analysis.size(axis));
+  return simplify(count);
+}
+
+// What the emission of every plan needs: numbers of threads, and elements taken apart into axes.
+class GroupEmitter {
+ public:
+  GroupEmitter(Emitter& emitter, Analysis& analysis, int threads)
+      : emitter_(emitter), code_(emitter.code()), analysis_(analysis), threads_(threads) {
+    lane_ = code_.ramp(code_.index(0), code_.index(1), threads);
+  }
+
+ protected:
+  using Assigned = Emitter::Assigned;
+
+  ValueId div(ValueId a, ValueId b) { return code_.compute(Op::FloorDiv, DType::Index, {a, b}); }
+  ValueId mod(ValueId a, ValueId b) { return code_.compute(Op::Mod, DType::Index, {a, b}); }
+  ValueId scalar(NodeRef index) { return emitter_.value(index, 0); }
+
+  // Elements of a thread: so far from its first one.
+  struct Elements {
+    ValueId first;
+    std::vector<int64_t> distances;  // by copy
+    int neighbours = 1;              // so many copies are next to each other
+  };
+
+  std::vector<ValueId> values_of(const Elements& elements) {
+    std::vector<ValueId> values;
+    for (int64_t distance : elements.distances)
+      values.push_back(code_.add(elements.first, code_.index(distance)));
+    return values;
+  }
+
+  // The axes of elements that are counted through all of them: their digits. Where the last axis is
+  // made of whole stretches of neighbours, the other digits are those of the stretch's first.
+  std::vector<Assigned> digits(std::span<const size_t> axes, const Elements& elements) {
+    std::vector<Assigned> assigned;
+    for (size_t axis : axes) assigned.push_back({axis, {}, {}, {}});
+    if (axes.empty()) return assigned;
+    const bool whole = analysis_.size_multiple(axes.back()) % elements.neighbours == 0;
+    for (size_t copy = 0; copy < elements.distances.size(); ++copy) {
+      const int64_t distance = elements.distances[copy];
+      // What the digits are made of, and what the last one is further on.
+      int64_t further = whole ? static_cast<int64_t>(copy) % elements.neighbours : 0;
+      if (axes.size() == 1) further = distance;
+      ValueId rest = code_.add(elements.first, code_.index(distance - further));
+      for (size_t i = axes.size(); i-- > 0;) {
+        ValueId size = scalar(analysis_.size(axes[i]));
+        ValueId digit = i == 0 ? rest : mod(rest, size);
+        if (i > 0) rest = div(rest, size);
+        const int64_t offset = i + 1 == axes.size() ? further : 0;
+        assigned[i].values.push_back(code_.add(digit, code_.index(offset)));
+        assigned[i].bases.push_back(digit);
+        assigned[i].offsets.push_back(offset);
+      }
+    }
+    return assigned;
+  }
+
+  // Which elements there are, of `count` in pieces of `unit`; empty: all of them.
+  std::vector<ValueId> existing(const Elements& elements, NodeRef count, int64_t unit) {
+    std::vector<ValueId> exists;
+    if (is_static(count) && static_value(count) % unit == 0) return exists;
+    for (ValueId element : values_of(elements))
+      exists.push_back(code_.compute(Op::Lt, DType::Bool, {element, scalar(count)}));
+    return exists;
+  }
+
+  Emitter& emitter_;
+  CodeBuilder& code_;
+  Analysis& analysis_;
+  int threads_;
+  ValueId lane_;
+};
+
+// ---- elements
+
+class ElementsEmitter : GroupEmitter {
+ public:
+  ElementsEmitter(Emitter& emitter, Analysis& analysis, const GroupElements& plan)
+      : GroupEmitter(emitter, analysis, plan.threads), plan_(plan) {}
+
+  NodeRef run() {
+    const int64_t stretch = int64_t{plan_.threads} * plan_.neighbours, cell = stretch * plan_.copies;
+    NodeRef count = count_of(analysis_, plan_.axes);
+    ValueId first = code_.add(code_.mul(code_.cell(), code_.index(cell)),
+                              code_.mul(lane_, code_.index(plan_.neighbours)));
+    std::vector<int64_t> distances;
+    for (int copy = 0; copy < plan_.copies; ++copy)
+      for (int i = 0; i < plan_.neighbours; ++i) distances.push_back(copy * stretch + i);
+    const Elements elements{first, distances, plan_.neighbours};
+    const std::vector<Assigned> assigned = digits(plan_.axes, elements);
+    Emitter::Assignment assignment(emitter_, assigned, existing(elements, count, cell));
+    emitter_.stores(plan_.stores, {});
+    return ceil_div(count, cell);
+  }
+
+ private:
+  const GroupElements& plan_;
+};
+
+// ---- products
+
+class GroupProductEmitter : GroupEmitter {
+ public:
+  GroupProductEmitter(Emitter& emitter, Analysis& analysis, const GroupProduct& plan)
+      : GroupEmitter(emitter, analysis, plan.threads()), plan_(plan) {}
+
+  NodeRef run() {
+    NodeRef rows = count_of(analysis_, plan_.rows.axes);
+    NodeRef columns = count_of(analysis_, plan_.columns.axes);
+    terms_ = count_of(analysis_, plan_.summed);
+    NodeRef down = ceil_div(rows, plan_.rows.elements());
+    NodeRef across = ceil_div(columns, plan_.columns.elements());
+    // The cell's number: other axes, rows, columns.
+    ValueId rest = code_.cell();
+    ValueId column = mod(rest, scalar(across));
+    rest = div(rest, scalar(across));
+    ValueId row = rest;
+    if (!plan_.others.empty()) {
+      row = mod(rest, scalar(down));
+      rest = div(rest, scalar(down));
+    }
+    const std::vector<Assigned> others = digits(plan_.others, {rest, {0}});
+    Emitter::Assignment outside(emitter_, others);
+
+    row_begin_ = code_.mul(row, code_.index(plan_.rows.elements()));
+    column_begin_ = code_.mul(column, code_.index(plan_.columns.elements()));
+    across_ = mod(lane_, code_.index(plan_.columns.threads));
+    down_ = div(lane_, code_.index(plan_.columns.threads));
+    for (const GroupOperand& operand : plan_.staged) {
+      const GroupSide& side = side_of(operand);
+      strides_.push_back(side.elements() + side.neighbours);  // so that rows begin in other banks
+      buffers_.push_back(code_.add_local(operand.node->dtype, strides_.back() * plan_.depth));
+    }
+    {
+      Side on_rows = side(plan_.rows, row_begin_, down_, rows);
+      Emitter::Assignment bound_rows(emitter_, on_rows.axes, on_rows.exists);
+      Side on_columns = side(plan_.columns, column_begin_, across_, columns);
+      Emitter::Assignment bound_columns(emitter_, on_columns.axes, on_columns.exists);
+      each_ = accumulators();
+    }
+    // Sums go through the whole product before anything is stored. Rows and columns are bound
+    // while terms are added and at the end, and to other elements while operands are copied.
+    Emitter::State state;
+    for (const Emitter::Accumulator& one : each_)
+      state.push_back(emitter_.start_value(one.reduction, threads_));
+    if (plan_.staged.empty()) {
+      add_terms(state, code_.index(0), scalar(terms_), rows, columns);
+    } else {
+      ValueId begin = code_.open_loop(code_.index(0), scalar(terms_), code_.index(plan_.depth),
+                                      may_be_empty());
+      Emitter::State carried;
+      for (ValueId start : state) carried.push_back(code_.carry(start));
+      Emitter::State next = carried;
+      for (size_t i = 0; i < plan_.staged.size(); ++i) copy_operand(i, begin, rows, columns);
+      add_terms(next, begin, kNoValue, rows, columns);
+      std::vector<std::pair<ValueId, ValueId>> pairs;
+      for (size_t i = 0; i < state.size(); ++i) pairs.emplace_back(carried[i], next[i]);
+      code_.close_loop(pairs);
+      state = carried;
+    }
+    Side on_rows = side(plan_.rows, row_begin_, down_, rows);
+    Emitter::Assignment bound_rows(emitter_, on_rows.axes, on_rows.exists);
+    Side on_columns = side(plan_.columns, column_begin_, across_, columns);
+    Emitter::Assignment bound_columns(emitter_, on_columns.axes, on_columns.exists);
+    const std::vector<Emitter::Accumulator> each = accumulators();
+    for (size_t i = 0; i < each.size(); ++i)
+      emitter_.remember(each[i].reduction, each[i].at,
+                        emitter_.or_empty(each[i].reduction, state[i]));
+    emitter_.stores(plan_.stores, {});
+
+    NodeRef cells = index_mul(index_mul(count_of(analysis_, plan_.others), down), across);
+    return simplify(cells);
+  }
+
+ private:
+  struct Side {
+    std::vector<Assigned> axes;
+    std::vector<ValueId> exists;
+  };
+
+  const GroupSide& side_of(const GroupOperand& operand) const {
+    return operand.of_rows ? plan_.rows : plan_.columns;
+  }
+
+  bool may_be_empty() const {
+    for (size_t axis : plan_.summed)
+      if (analysis_.may_be_empty(axis)) return true;
+    return false;
+  }
+
+  // How far copies are from a thread's first element.
+  static std::vector<int64_t> distances(const GroupSide& side) {
+    std::vector<int64_t> result;
+    for (int copy = 0; copy < side.copies; ++copy)
+      result.push_back(int64_t{copy / side.neighbours} * side.threads * side.neighbours +
+                       copy % side.neighbours);
+    return result;
+  }
+
+  ValueId first_in_tile(const GroupSide& side, ValueId thread) {
+    return code_.mul(thread, code_.index(side.neighbours));
+  }
+
+  Side side(const GroupSide& side, ValueId begin, ValueId thread, NodeRef count) {
+    ValueId first = code_.add(begin, first_in_tile(side, thread));
+    const Elements elements{first, distances(side), side.neighbours};
+    return {digits(side.axes, elements), existing(elements, count, side.elements())};
+  }
+
+  std::vector<Emitter::Accumulator> accumulators() {
+    AxisSet sides;
+    for (const GroupSide* side : {&plan_.rows, &plan_.columns})
+      for (size_t axis : side->axes) sides.add(axis);
+    std::vector<Emitter::Accumulator> result;
+    for (NodeRef sum : plan_.sums)
+      for (Coordinate at : emitter_.coordinates(sides)) result.push_back({sum, at});
+    return result;
+  }
+
+  // Threads take stretches of neighbours along the side, one term of the sum each, in turns until
+  // all of the block is copied. What is beyond an end is zero.
+  void copy_operand(size_t number, ValueId begin, NodeRef rows, NodeRef columns) {
+    const GroupOperand& operand = plan_.staged[number];
+    const GroupSide& side = side_of(operand);
+    const int64_t stretches = side.elements() / side.neighbours, all = stretches * plan_.depth;
+    for (int64_t done = 0; done < all; done += threads_) {
+      ValueId task = code_.add(lane_, code_.index(done));
+      ValueId term, stretch;
+      if (operand.along_sum) {
+        term = mod(task, code_.index(plan_.depth));
+        stretch = div(task, code_.index(plan_.depth));
+      } else {
+        stretch = mod(task, code_.index(stretches));
+        term = div(task, code_.index(stretches));
+      }
+      ValueId in_tile = code_.mul(stretch, code_.index(side.neighbours));
+      ValueId first = code_.add(operand.of_rows ? row_begin_ : column_begin_, in_tile);
+      Elements elements{first, {}, side.neighbours};
+      for (int i = 0; i < side.neighbours; ++i) elements.distances.push_back(i);
+      const std::vector<Assigned> along = digits(side.axes, elements);
+      std::vector<ValueId> exists =
+          existing(elements, operand.of_rows ? rows : columns, side.elements());
+      Emitter::Assignment bound_side(emitter_, along, exists);
+
+      const Elements terms{code_.add(begin, term), {0}};
+      const std::vector<Assigned> summed = digits(plan_.summed, terms);
+      const std::vector<ValueId> there = existing(terms, terms_, plan_.depth);
+      Emitter::Assignment bound_sum(emitter_, summed, there);
+
+      AxisSet axes;
+      for (const Assigned& each : along) axes.add(each.axis);
+      ValueId place = code_.add(code_.mul(term, code_.index(strides_[number])), in_tile);
+      const bool partial = done + threads_ > all;
+      for (Coordinate at : emitter_.coordinates(axes)) {
+        const int copy = emitter_.copy_of(side.axes.back(), at);
+        ValueId value = emitter_.value(operand.node, at);
+        ValueId exist = exists.empty() ? kNoValue : exists[static_cast<size_t>(copy)];
+        if (!there.empty()) exist = code_.both(exist, there[0]);
+        if (exist != kNoValue) {
+          ValueId zero = code_.constant(Scalar::of_int(operand.node->dtype, 0));
+          value = code_.compute(Op::Where, operand.node->dtype, {exist, value, zero});
+        }
+        CodeBuilder::Access access;
+        access.buffer = buffers_[number];
+        access.lanes = threads_;
+        access.place = code_.add(place, code_.index(copy));
+        if (partial)
+          access.condition = code_.compute(Op::Lt, DType::Bool, {task, code_.index(all)});
+        code_.store(access, value);
+      }
+    }
+  }
+
+  // Terms from begin on: all of a block that was copied, or all there are.
+  void add_terms(Emitter::State& state, ValueId begin, ValueId end, NodeRef rows, NodeRef columns) {
+    Side on_rows = side(plan_.rows, row_begin_, down_, rows);
+    Emitter::Assignment bound_rows(emitter_, on_rows.axes, on_rows.exists);
+    Side on_columns = side(plan_.columns, column_begin_, across_, columns);
+    Emitter::Assignment bound_columns(emitter_, on_columns.axes, on_columns.exists);
+    const std::vector<Emitter::Accumulator> each = accumulators();
+    const bool staged = end == kNoValue;
+    const int unroll = staged ? plan_.unroll : 1;
+    ValueId step = code_.open_loop(code_.index(0), staged ? code_.index(plan_.depth) : end,
+                                   code_.index(unroll), !staged && may_be_empty());
+    Emitter::State carried;
+    for (ValueId start : state) carried.push_back(code_.carry(start));
+    Emitter::State totals = carried;
+    for (int i = 0; i < unroll; ++i) {
+      ValueId now = code_.add(step, code_.index(i));
+      const Elements terms{code_.add(begin, now), {0}};
+      const std::vector<Assigned> summed = digits(plan_.summed, terms);
+      std::vector<ValueId> exists;
+      if (staged && !plan_.zeros_add_nothing) exists = existing(terms, terms_, plan_.depth);
+      Emitter::Assignment bound_sum(emitter_, summed, exists);
+      for (size_t k = 0; k < plan_.staged.size(); ++k) stage(k, now);
+      for (size_t k = 0; k < each.size(); ++k)
+        totals[k] = emitter_.advance(each[k], each[k].at, totals[k]);
+      for (const GroupOperand& operand : plan_.staged) emitter_.unstage(operand.node);
+    }
+    std::vector<std::pair<ValueId, ValueId>> pairs;
+    for (size_t k = 0; k < state.size(); ++k) pairs.emplace_back(carried[k], totals[k]);
+    code_.close_loop(pairs);
+    state = carried;
+  }
+
+  void stage(size_t number, ValueId term) {
+    const GroupOperand& operand = plan_.staged[number];
+    const GroupSide& side = side_of(operand);
+    ValueId first = first_in_tile(side, operand.of_rows ? down_ : across_);
+    ValueId place = code_.add(code_.mul(term, code_.index(strides_[number])), first);
+    const std::vector<int64_t> far = distances(side);
+    const size_t axis = side.axes.back();
+    Emitter::Layout layout;
+    layout.buffer = buffers_[number];
+    layout.lanes = threads_;
+    layout.place = [this, place, far, axis](Coordinate at) {
+      return code_.add(place, code_.index(far[static_cast<size_t>(emitter_.copy_of(axis, at))]));
+    };
+    emitter_.stage(operand.node, layout);
+  }
+
+  const GroupProduct& plan_;
+  NodeRef terms_ = nullptr;
+  ValueId row_begin_ = kNoValue, column_begin_ = kNoValue, down_ = kNoValue, across_ = kNoValue;
+  std::vector<int64_t> strides_;
+  std::vector<uint64_t> buffers_;
+  std::vector<Emitter::Accumulator> each_;
+};
+
+}  // namespace
+
+NodeRef emit_elements(Emitter& emitter, Analysis& analysis, const GroupElements& plan) {
+  return ElementsEmitter(emitter, analysis, plan).run();
+}
+
+NodeRef emit_group_product(Emitter& emitter, Analysis& analysis, const GroupProduct& plan) {
+  return GroupProductEmitter(emitter, analysis, plan).run();
+}
+
+}  // namespace anneal

@@ -1,0 +1,44 @@
+// Plans for devices whose lanes are the threads of a group: every thread has elements of its own,
+// and groups share what products read.
+#pragma once
+
+#include <vector>
+
+#include "ir/node.h"
+
+namespace anneal {
+
+// Threads take the elements of the axes that all stores have, counted through as one.
+struct GroupElements {
+  std::vector<NodeRef> stores;
+  std::vector<size_t> axes;  // the outermost first
+  int threads = 1;
+  int neighbours = 1;  // elements of a thread that follow each other
+  int copies = 1;      // such stretches
+};
+
+// Threads are a rectangle, and each has a rectangle of the product in its registers.
+struct GroupSide {
+  std::vector<size_t> axes;  // the outermost first; counted through as one
+  int threads = 1, copies = 1;
+  int neighbours = 1;  // so many copies are next to each other
+  int64_t elements() const { return int64_t{threads} * copies; }
+};
+struct GroupOperand {
+  NodeRef node;
+  bool of_rows;
+  bool along_sum;  // threads that are neighbours read along the sum
+};
+struct GroupProduct {
+  std::vector<NodeRef> sums, stores;
+  std::vector<size_t> others;  // axes outside of the product
+  GroupSide rows, columns;
+  std::vector<size_t> summed;
+  int64_t depth = 16;  // terms that are copied at once
+  int unroll = 4;      // terms that are added one after the other
+  std::vector<GroupOperand> staged;
+  bool zeros_add_nothing = false;  // terms beyond the end, copied as zeros
+  int threads() const { return rows.threads * columns.threads; }
+};
+
+}  // namespace anneal

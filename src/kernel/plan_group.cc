@@ -1,0 +1,147 @@
+// How a body runs on a device whose lanes are threads: a thread for each element, a rectangle of a
+// product for each group, or, where neither does well, a group for each row.
+#include <algorithm>
+#include <bit>
+
+#include "kernel/plan.h"
+
+namespace anneal {
+namespace {
+
+constexpr double kFewestSteps = 4096, kFewestRows = 4;
+constexpr int kNeighbours = 4;  // what one access can bring
+
+// A rectangle of threads with a rectangle of elements each, and how well it keeps them busy.
+struct TileShape {
+  int row_threads, row_copies, column_threads, column_copies;
+  double speed;
+};
+constexpr TileShape kStagedShapes[] = {
+    {16, 8, 16, 8, 1.0}, {8, 8, 16, 8, 0.9}, {8, 8, 8, 8, 0.75}, {8, 4, 16, 4, 0.6}, {8, 4, 8, 4, 0.5}};
+constexpr TileShape kDirectShapes[] = {{4, 4, 8, 4, 1.0}, {4, 2, 8, 4, 0.8}, {2, 1, 16, 2, 0.4}};
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+std::optional<GroupElements> Planner::plan_elements() {
+  if (!enabled("vectorise") || groups_.size() != 1 || !analysis_.body().tiles.empty())
+    return std::nullopt;
+  const AxisSet common = common_axes();
+  if (!(analysis_.listed_set(groups_[0][0]) == common)) return std::nullopt;
+  GroupElements plan;
+  plan.stores = groups_[0];
+  plan.axes = by_stride(common.list(), plan.stores[0], kNoAxis);
+  const double elements = extent(plan.axes);
+  const auto busy = static_cast<double>(capabilities_.parallel_threads);
+  if (!analysis_.reductions().empty()) {
+    // Lanes along the rows of a reduction, or along what it leaves.
+    double along = 0, across = 0;
+    for (const Region& region : regions_) {
+      along += cost(region, best_own_axis(region));
+      across += plan.axes.empty() ? 1e300 : cost(region, plan.axes.back());
+    }
+    along *= std::max(1.0, busy / (elements * lanes_));
+    across *= std::max(1.0, busy / elements);
+    if (along < across) return std::nullopt;
+  }
+  plan.threads = std::min<int>(
+      lanes_, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max(1.0, elements)))));
+  if (!enabled("unroll") || plan.axes.empty()) return plan;
+  const bool whole = analysis_.size_multiple(plan.axes.back()) % kNeighbours == 0;
+  if (whole && analysis_.reductions().empty() && elements >= kNeighbours * busy)
+    plan.neighbours = kNeighbours;
+  return plan;
+}
+
+std::optional<GroupProduct> Planner::plan_group_product() {
+  const Region* region = enabled("tile") && enabled("vectorise") ? heaviest_sum() : nullptr;
+  if (!region || iterations(analysis_, region->domain) < kFewestSteps) return std::nullopt;
+  const AxisSet common = common_axes();
+  size_t rows = kNoAxis, columns = kNoAxis;
+  double least = -1;
+  for (size_t across : (common & region->domain).list())
+    for (size_t down : (common & region->domain).list()) {
+      if (down == across) continue;
+      const double cost = product_cost(*region, down, across);
+      if (cost < 0 || (least >= 0 && cost >= least)) continue;
+      least = cost;
+      rows = down;
+      columns = across;
+    }
+  if (least < 0) return std::nullopt;
+  const Operands operands = operands_of(*region, rows, columns);
+  GroupProduct plan;
+  plan.sums = region->heads;
+  plan.stores = groups_[0];
+  plan.rows.axes = side_axes(operands.of_rows, operands.of_columns);
+  plan.columns.axes = side_axes(operands.of_columns, operands.of_rows);
+  plan.summed = summed_order(*region, operands);
+  AxisSet others = common;
+  for (const GroupSide* side : {&plan.rows, &plan.columns})
+    for (size_t axis : side->axes) others.remove(axis);
+  plan.others = others.list();
+  const double down = extent(plan.rows.axes), across = extent(plan.columns.axes);
+  if (down < kFewestRows) return std::nullopt;
+
+  // What takes least, where a device that is not busy takes as long as one that is.
+  const bool staged = capabilities_.stage_products && enabled("stage");
+  const std::span<const TileShape> shapes =
+      staged ? std::span<const TileShape>(kStagedShapes) : std::span<const TileShape>(kDirectShapes);
+  const TileShape* best = nullptr;
+  double best_cost = 1e300;
+  const auto heads = static_cast<int>(plan.sums.size());
+  for (const TileShape& shape : shapes) {
+    const int threads = shape.row_threads * shape.column_threads;
+    const bool fits = threads <= capabilities_.most_group_threads &&
+                      heads * shape.row_copies * shape.column_copies <= capabilities_.vector_registers;
+    if (!fits) continue;
+    const auto tiles = static_cast<double>(
+        ceil_div(static_cast<int64_t>(down), shape.row_threads * shape.row_copies) *
+        ceil_div(static_cast<int64_t>(across), shape.column_threads * shape.column_copies));
+    const double groups = tiles * extent(plan.others);
+    const double work = groups * threads * shape.row_copies * shape.column_copies / shape.speed;
+    const double idle = std::max(
+        1.0, static_cast<double>(capabilities_.parallel_threads) / (groups * threads));
+    if (work * idle >= best_cost) continue;
+    best_cost = work * idle;
+    best = &shape;
+  }
+  if (!best) return std::nullopt;
+  auto neighbours = [](int copies) { return copies % kNeighbours == 0 ? kNeighbours : 1; };
+  plan.rows.threads = best->row_threads, plan.rows.copies = best->row_copies;
+  plan.columns.threads = best->column_threads, plan.columns.copies = best->column_copies;
+  plan.rows.neighbours = neighbours(best->row_copies);
+  plan.columns.neighbours = neighbours(best->column_copies);
+  if (!staged) return plan;
+
+  for (const bool of_rows : {true, false})
+    for (NodeRef operand : of_rows ? operands.of_rows : operands.of_columns) {
+      const size_t last = (of_rows ? plan.rows : plan.columns).axes.back();
+      AxisSet within = region->own;
+      within.add(last);
+      const size_t unit = axis_of_stride(operand, within, Stride::Unit, last);
+      plan.staged.push_back({operand, of_rows, unit != kNoAxis && unit != last});
+    }
+  plan.zeros_add_nothing = std::ranges::all_of(plan.sums, [&](NodeRef sum) {
+    NodeRef term = sum->source(0);
+    auto is_staged = [&](NodeRef node) {
+      return std::ranges::count(plan.staged, node, &GroupOperand::node) > 0;
+    };
+    return term->op == Op::Mul && is_staged(term->source(0)) && is_staged(term->source(1));
+  });
+  auto bytes = [&](int64_t depth) {
+    int64_t all = 0;
+    for (const GroupOperand& operand : plan.staged) {
+      const GroupSide& side = operand.of_rows ? plan.rows : plan.columns;
+      all += (side.elements() + side.neighbours) * depth *
+             std::max<int64_t>(4, static_cast<int64_t>(byte_size(operand.node->dtype)));
+    }
+    return all;
+  };
+  while (plan.depth > 4 && bytes(plan.depth) > capabilities_.fast_memory_bytes) plan.depth /= 2;
+  plan.unroll = enabled("unroll") ? 4 : 1;
+  return plan;
+}
+
+}  // namespace anneal

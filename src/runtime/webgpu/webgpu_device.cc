@@ -1,0 +1,374 @@
+#include "runtime/webgpu/webgpu_device.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <list>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "base/call_site.h"
+#include "codegen/wgsl/wgsl.h"
+#include "kernel/lower.h"
+#include "runtime/distinct_bodies.h"
+#include "symbolic/bounds.h"
+#include "symbolic/index_program.h"
+
+namespace anneal {
+namespace {
+
+using webgpu::Gpu;
+
+class GpuMemory : public DeviceMemory {
+ public:
+  GpuMemory(std::unique_ptr<webgpu::Buffer> buffer, int64_t bytes)
+      : DeviceMemory(buffer.get(), bytes), buffer_(std::move(buffer)) {}
+
+ private:
+  std::unique_ptr<webgpu::Buffer> buffer_;
+};
+
+const webgpu::Buffer* buffer_of(Place place) {
+  return static_cast<const webgpu::Buffer*>(place.memory);
+}
+
+// Lowered so that its tiles fit the memory of a group: the less is kept there, the smaller they are.
+LoweredBody lower_within(const KernelBody& body, Capabilities capabilities, int64_t most) {
+  std::vector<std::string> disabled;
+  while (true) {
+    LoweredBody lowered = lower(body, {.capabilities = capabilities, .disabled = disabled});
+    const wgsl::LocalBytes bytes = wgsl::local_bytes(lowered.program);
+    if (bytes.of_group <= most && bytes.of_thread <= wgsl::kMostThreadBytes) return lowered;
+    if (capabilities.fast_memory_bytes > 1024) {
+      capabilities.fast_memory_bytes /= 2;
+      capabilities.nearest_memory_bytes /= 2;
+      capabilities.tile_memory_bytes /= 2;
+    } else if (disabled.empty()) {
+      disabled = {"stage", "one-pass"};
+    } else {
+      throw InternalError("a kernel does not fit the memory of a group");
+    }
+  }
+}
+
+// Positions that need more than 31 bits.
+bool is_wide(const KernelBody& body) {
+  constexpr int64_t kMost = INT32_MAX;
+  return std::ranges::any_of(body.buffers,
+                             [](NodeRef buffer) { return bounds(buffer->dim(0)).max > kMost; });
+}
+
+class GpuExecutable : public Executable {
+ public:
+  GpuExecutable(Gpu& gpu, const Schedule& schedule, std::span<const NodeRef> variables,
+                const Capabilities& capabilities)
+      : gpu_(gpu) {
+    const DistinctBodies distinct = distinct_bodies(schedule);
+    GraphScope scope(*schedule.graph);
+    std::vector<NodeRef> cells, elements;
+    for (const KernelBody* body : distinct.bodies) {
+      LoweredBody lowered = lower_within(*body, capabilities, gpu.limits().workgroup_bytes);
+      kernels_.push_back({std::move(lowered.program), is_wide(*body), {}});
+      cells.push_back(lowered.cells);
+    }
+    for (const ScheduleBuffer& buffer : schedule.buffers) {
+      element_bytes_.push_back(static_cast<int64_t>(byte_size(buffer.dtype)));
+      elements.push_back(buffer.elements);
+    }
+    cells_ = IndexProgram(cells, variables);
+    elements_ = IndexProgram(elements, variables);
+
+    size_t next = 0;
+    for (const Kernel& kernel : schedule.kernels)
+      for (const KernelPhase& phase : kernel.phases) {
+        phases_.push_back(parts_.size());
+        for (const KernelPart& part : phase) {
+          Part made{static_cast<size_t>(distinct.of_part[next++]), part.arguments, {}};
+          for (NodeRef variable : part.body.variables)
+            made.sizes.push_back(number_of(variable, variables));
+          parts_.push_back(std::move(made));
+        }
+      }
+    phases_.push_back(parts_.size());
+    compile_all();
+  }
+
+  void run(const RunArguments& arguments, int begin, int end) const override {
+    std::lock_guard lock(mutex_);
+    const Ready& ready = prepared(arguments);
+    const size_t first = phases_[static_cast<size_t>(begin)], last = phases_[static_cast<size_t>(end)];
+    std::vector<webgpu::Dispatch> dispatches;
+    for (size_t i = first; i < last; ++i)
+      if (ready.dispatches[i].pipeline) dispatches.push_back(ready.dispatches[i]);
+    if (!dispatches.empty()) gpu_.submit(dispatches);
+  }
+
+ private:
+  struct Variant {
+    std::vector<int> same_as;
+    std::vector<int> buffers;  // that are bound
+    webgpu::Pipeline pipeline;
+  };
+  struct Code {
+    Program program;
+    bool wide;
+    mutable std::list<Variant> variants;
+  };
+  struct Part {
+    size_t kernel;
+    std::vector<int> arguments;
+    std::vector<int> sizes;
+  };
+  // What a place is to the GPU. Its buffers keep their handles while anything is bound to them.
+  struct Stretch {
+    webgpu::abi::Buffer buffer = nullptr;
+    int64_t offset = 0;
+    friend bool operator==(const Stretch&, const Stretch&) = default;
+  };
+  // Everything that is bound for one set of places and sizes.
+  struct Ready {
+    std::vector<Stretch> stretches;
+    std::vector<int64_t> sizes;
+    webgpu::Buffer uniforms;
+    std::list<webgpu::BindGroup> groups;
+    std::vector<webgpu::Dispatch> dispatches;  // by part; none where it has no cells
+  };
+
+  static int number_of(NodeRef variable, std::span<const NodeRef> variables) {
+    for (size_t i = 0; i < variables.size(); ++i)
+      if (same_variable(variable, variables[i])) return static_cast<int>(i);
+    throw InternalError(
+        fmt::format("a kernel reads {}, which has no value", variable->arg.symbol->text()));
+  }
+
+  static int64_t uniform_bytes(const Program& program) {
+    return 16 * (1 + (program.sizes + 1) / 2);
+  }
+
+  webgpu::KernelSource source_of(const Code& kernel, const std::vector<int>& same_as,
+                                 std::vector<int>& bound) const {
+    wgsl::Shader shader = wgsl::write_shader(kernel.program, {kernel.wide, same_as});
+    bound = shader.buffers;
+    webgpu::KernelSource source;
+    source.name = kernel.program.name;
+    source.wgsl = std::move(shader.text);
+    source.buffers.assign(bound.size(), {webgpu::Access::ReadWrite, 0});
+    source.uniform_bytes = uniform_bytes(kernel.program);
+    return source;
+  }
+
+  // Nearly always no two buffers of a kernel are the same.
+  void compile_all() {
+    std::vector<webgpu::KernelSource> sources;
+    std::vector<std::vector<int>> bound(kernels_.size());
+    for (size_t i = 0; i < kernels_.size(); ++i)
+      sources.push_back(source_of(kernels_[i], {}, bound[i]));
+    std::vector<webgpu::Pipeline> pipelines = gpu_.compile(sources);
+    for (size_t i = 0; i < kernels_.size(); ++i)
+      kernels_[i].variants.push_back({{}, std::move(bound[i]), std::move(pipelines[i])});
+  }
+
+  const Variant& variant(const Code& kernel, const std::vector<int>& same_as) const {
+    for (const Variant& known : kernel.variants)
+      if (known.same_as == same_as) return known;
+    Variant fresh{same_as, {}, {}};
+    const webgpu::KernelSource source = source_of(kernel, same_as, fresh.buffers);
+    fresh.pipeline = gpu_.compile(source);
+    kernel.variants.push_back(std::move(fresh));
+    return kernel.variants.back();
+  }
+
+  // Which arguments are the same memory as one before them; empty: none.
+  static std::vector<int> same_memory(const Part& part, std::span<const Place> places) {
+    std::vector<int> same(part.arguments.size(), -1);
+    bool any = false;
+    for (size_t i = 0; i < same.size(); ++i) {
+      const Place& mine = places[static_cast<size_t>(part.arguments[i])];
+      for (size_t k = 0; k < i && same[i] < 0; ++k) {
+        const Place& other = places[static_cast<size_t>(part.arguments[k])];
+        if (mine.memory && mine.memory == other.memory && mine.offset == other.offset)
+          same[i] = same[k] < 0 ? static_cast<int>(k) : same[k];
+      }
+      any = any || same[i] >= 0;
+    }
+    return any ? same : std::vector<int>();
+  }
+
+  static std::vector<Stretch> stretches_of(std::span<const Place> places) {
+    std::vector<Stretch> stretches;
+    for (const Place& place : places)
+      stretches.push_back({place.memory ? buffer_of(place)->handle() : nullptr, place.offset});
+    return stretches;
+  }
+
+  const Ready& prepared(const RunArguments& arguments) const {
+    constexpr size_t kMost = 8;
+    const std::vector<Stretch> stretches = stretches_of(arguments.buffers);
+    for (auto known = ready_.begin(); known != ready_.end(); ++known)
+      if (known->stretches == stretches && std::ranges::equal(known->sizes, arguments.sizes)) {
+        ready_.splice(ready_.begin(), ready_, known);
+        return ready_.front();
+      }
+    ready_.push_front(prepare(arguments));
+    if (ready_.size() > kMost) ready_.pop_back();
+    return ready_.front();
+  }
+
+  Ready prepare(const RunArguments& arguments) const {
+    Ready ready;
+    ready.stretches = stretches_of(arguments.buffers);
+    ready.sizes.assign(arguments.sizes.begin(), arguments.sizes.end());
+    const std::vector<int64_t> cells = cells_.evaluate(arguments.sizes);
+    const std::vector<int64_t> elements = elements_.evaluate(arguments.sizes);
+
+    // One buffer holds what all parts are given.
+    const int64_t unit = std::max(16, gpu_.limits().uniform_offset_alignment);
+    std::vector<int64_t> offsets;
+    int64_t bytes = 0;
+    for (const Part& part : parts_) {
+      offsets.push_back(bytes);
+      bytes += (uniform_bytes(kernels_[part.kernel].program) + unit - 1) / unit * unit;
+    }
+    std::vector<uint32_t> words(static_cast<size_t>(bytes) / 4);
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      uint32_t* given = words.data() + offsets[i] / 4;
+      given[0] = static_cast<uint32_t>(cells[parts_[i].kernel]);
+      for (size_t k = 0; k < parts_[i].sizes.size(); ++k) {
+        const auto size = static_cast<uint64_t>(arguments.sizes[static_cast<size_t>(parts_[i].sizes[k])]);
+        given[4 + 2 * k] = static_cast<uint32_t>(size);
+        given[5 + 2 * k] = static_cast<uint32_t>(size >> 32);
+      }
+    }
+    ready.uniforms = gpu_.create_buffer(bytes, "sizes");
+    gpu_.write(ready.uniforms, 0, std::as_bytes(std::span(words)));
+
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const Part& part = parts_[i];
+      const Code& kernel = kernels_[part.kernel];
+      const int64_t count = cells[part.kernel];
+      ready.dispatches.emplace_back();
+      if (count == 0) continue;
+      const Variant& code = variant(kernel, same_memory(part, arguments.buffers));
+      std::vector<webgpu::Binding> bindings;
+      for (int number : code.buffers) {
+        const auto buffer = static_cast<size_t>(part.arguments[static_cast<size_t>(number)]);
+        const Place& place = arguments.buffers[buffer];
+        const int64_t size = std::max<int64_t>(4, elements[buffer] * element_bytes_[buffer]);
+        if (place.memory)
+          bindings.push_back({buffer_of(place), place.offset, (size + 3) / 4 * 4});
+        else
+          bindings.push_back({&nothing(), 0, 16});
+      }
+      bindings.push_back({&ready.uniforms, offsets[i], uniform_bytes(kernel.program)});
+      ready.groups.push_back(gpu_.bind(code.pipeline, bindings));
+      const int64_t columns = std::min(count, wgsl::kGroupsInRow);
+      const int64_t rows = (count + columns - 1) / columns;
+      ready.dispatches.back() = {&code.pipeline,
+                                 &ready.groups.back(),
+                                 {static_cast<uint32_t>(columns), static_cast<uint32_t>(rows), 1}};
+    }
+    return ready;
+  }
+
+  // For buffers without elements.
+  const webgpu::Buffer& nothing() const {
+    if (!nothing_) nothing_ = gpu_.create_buffer(16, "nothing");
+    return nothing_;
+  }
+
+  Gpu& gpu_;
+  std::vector<Code> kernels_;
+  std::vector<Part> parts_;
+  std::vector<size_t> phases_;  // where the parts of each begin
+  std::vector<int64_t> element_bytes_;
+  IndexProgram cells_, elements_;
+  mutable std::mutex mutex_;
+  mutable std::list<Ready> ready_;  // the last used first
+  mutable webgpu::Buffer nothing_;
+};
+
+class WebGpuDevice : public Device {
+ public:
+  explicit WebGpuDevice(const WebGpuOptions& options)
+      : gpu_(Gpu::open(options.adapter, options.gpu)),
+        capabilities_(webgpu_capabilities(*gpu_, options.tiles)) {}
+
+  std::string_view name() const override { return "webgpu"; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  std::unique_ptr<Executable> compile(const Schedule& schedule,
+                                      std::span<const NodeRef> variables) override {
+    for (const Kernel& kernel : schedule.kernels)
+      for (const KernelPhase& phase : kernel.phases)
+        for (const KernelPart& part : phase)
+          for (NodeRef node : topological_order(part.body.stores))
+            if (node->dtype == DType::F64)
+              fail("WebGPU has no f64", "cast to f32, or use device \"cpu\"");
+    return std::make_unique<GpuExecutable>(*gpu_, schedule, variables, capabilities_);
+  }
+
+  std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override {
+    // Kernels take whole words of what they are bound to.
+    auto buffer =
+        std::make_unique<webgpu::Buffer>(gpu_->create_buffer((std::max<int64_t>(bytes, 1) + 15) / 16 * 16));
+    return std::make_unique<GpuMemory>(std::move(buffer), bytes);
+  }
+  int64_t available_bytes() const override { return INT64_MAX; }  // nobody tells
+
+  bool shares_host_memory() const override { return false; }
+  void wait() override { gpu_->wait(); }
+  void copy_in(std::span<const std::byte> from, Place to) override {
+    if (!from.empty()) gpu_->write(*buffer_of(to), to.offset, from);
+  }
+  void copy_out(Place from, std::span<std::byte> to) override {
+    if (!to.empty()) gpu_->read(*buffer_of(from), from.offset, to);
+  }
+
+ private:
+  std::unique_ptr<Gpu> gpu_;
+  Capabilities capabilities_;
+};
+
+}  // namespace
+
+WebGpuOptions WebGpuOptions::from_environment() {
+  auto given = [](const char* name) -> std::string_view {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+  };
+  WebGpuOptions options;
+  options.adapter = given("ANNEAL_ADAPTER");
+  options.gpu.minimum_limits = given("ANNEAL_WEBGPU_LIMITS") == "minimum";
+  if (given("ANNEAL_WEBGPU_TILES") == "gpu") options.tiles = Tiles::Gpu;
+  if (given("ANNEAL_WEBGPU_TILES") == "cpu") options.tiles = Tiles::Cpu;
+  return options;
+}
+
+Capabilities webgpu_capabilities(const Gpu& gpu, WebGpuOptions::Tiles tiles) {
+  const webgpu::Limits& limits = gpu.limits();
+  const bool cpu = tiles == WebGpuOptions::Tiles::ByAdapter
+                       ? gpu.adapter().kind == webgpu::AdapterKind::Cpu
+                       : tiles == WebGpuOptions::Tiles::Cpu;
+  Capabilities capabilities;
+  capabilities.max_buffers = limits.storage_buffers;
+  capabilities.max_buffer_bytes = std::min(limits.storage_binding_bytes, limits.buffer_bytes);
+  capabilities.group_threads = cpu ? 32 : 128;
+  capabilities.most_group_threads = std::min(limits.workgroup_invocations, cpu ? 32 : 256);
+  capabilities.parallel_threads = cpu ? 64 : 65536;
+  capabilities.stage_products = !cpu;
+  capabilities.vector_bytes = 4 * capabilities.group_threads;
+  capabilities.vector_registers = 64;
+  capabilities.fast_memory_bytes = limits.workgroup_bytes;
+  capabilities.nearest_memory_bytes = limits.workgroup_bytes;
+  capabilities.tile_memory_bytes = limits.workgroup_bytes;
+  capabilities.tiles = true;
+  capabilities.f64 = false;
+  capabilities.target_cells = cpu ? 64 : 2048;
+  return capabilities;
+}
+
+std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
+  return std::make_unique<WebGpuDevice>(options);
+}
+
+}  // namespace anneal
