@@ -109,9 +109,9 @@ std::string tested_device() {
 
 // GPUs have no f64, and say so where a kernel would need it.
 bool is_refused(std::span<const NodeRef> roots) {
-  return tested_device() == "webgpu" && std::ranges::any_of(topological_order(roots), [](NodeRef node) {
-    return node->dtype == DType::F64;
-  });
+  return tested_device() == "webgpu" &&
+         std::ranges::any_of(topological_order(roots),
+                             [](NodeRef node) { return node->dtype == DType::F64; });
 }
 
 // Runs tensors on both devices, on the CPU with 1, 2 and 5 threads.

@@ -32,7 +32,8 @@ const webgpu::Buffer* buffer_of(Place place) {
   return static_cast<const webgpu::Buffer*>(place.memory);
 }
 
-// Lowered so that its tiles fit the memory of a group: the less is kept there, the smaller they are.
+// Lowered so that its tiles fit the memory of a group: the less is kept there, the smaller they
+// are.
 LoweredBody lower_within(const KernelBody& body, Capabilities capabilities, int64_t most) {
   std::vector<std::string> disabled;
   while (true) {
@@ -97,7 +98,8 @@ class GpuExecutable : public Executable {
   void run(const RunArguments& arguments, int begin, int end) const override {
     std::lock_guard lock(mutex_);
     const Ready& ready = prepared(arguments);
-    const size_t first = phases_[static_cast<size_t>(begin)], last = phases_[static_cast<size_t>(end)];
+    const size_t first = phases_[static_cast<size_t>(begin)],
+                 last = phases_[static_cast<size_t>(end)];
     std::vector<webgpu::Dispatch> dispatches;
     for (size_t i = first; i < last; ++i)
       if (ready.dispatches[i].pipeline) dispatches.push_back(ready.dispatches[i]);
@@ -238,7 +240,8 @@ class GpuExecutable : public Executable {
       uint32_t* given = words.data() + offsets[i] / 4;
       given[0] = static_cast<uint32_t>(cells[parts_[i].kernel]);
       for (size_t k = 0; k < parts_[i].sizes.size(); ++k) {
-        const auto size = static_cast<uint64_t>(arguments.sizes[static_cast<size_t>(parts_[i].sizes[k])]);
+        const auto size =
+            static_cast<uint64_t>(arguments.sizes[static_cast<size_t>(parts_[i].sizes[k])]);
         given[4 + 2 * k] = static_cast<uint32_t>(size);
         given[5 + 2 * k] = static_cast<uint32_t>(size >> 32);
       }
@@ -313,8 +316,8 @@ class WebGpuDevice : public Device {
 
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override {
     // Kernels take whole words of what they are bound to.
-    auto buffer =
-        std::make_unique<webgpu::Buffer>(gpu_->create_buffer((std::max<int64_t>(bytes, 1) + 15) / 16 * 16));
+    auto buffer = std::make_unique<webgpu::Buffer>(
+        gpu_->create_buffer((std::max<int64_t>(bytes, 1) + 15) / 16 * 16));
     return std::make_unique<GpuMemory>(std::move(buffer), bytes);
   }
   int64_t available_bytes() const override { return int64_t{1} << 60; }  // nobody tells
@@ -368,6 +371,8 @@ Capabilities webgpu_capabilities(const Gpu& gpu, WebGpuOptions::Tiles tiles) {
   capabilities.tile_memory_bytes = limits.workgroup_bytes;
   capabilities.tiles = true;
   capabilities.f64 = false;
+  // Tiles leave most threads of a GPU idle, and its memory is fast.
+  if (!cpu) capabilities.large_elements = int64_t{1} << 26;
   capabilities.target_cells = cpu ? 64 : 2048;
   return capabilities;
 }

@@ -20,7 +20,8 @@ struct WebGpuOptions {
 };
 
 // A UserError where there is no such GPU.
-std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options = WebGpuOptions::from_environment());
+std::unique_ptr<Device> make_webgpu_device(
+    const WebGpuOptions& options = WebGpuOptions::from_environment());
 
 // What kernels may use of it.
 Capabilities webgpu_capabilities(const webgpu::Gpu& gpu, WebGpuOptions::Tiles tiles);
