@@ -249,7 +249,7 @@ std::string Arithmetic::float_to_integer(const std::string& text, DType to) {
 std::string Arithmetic::cast(const Operand& from, DType to) {
   if (from.dtype == to) return from.text;
   if (is_float(to)) {
-    const std::string single = to_float(from);
+    std::string single = to_float(from);
     switch (to) {
       case DType::F16: return call("narrow_f16", {single});
       case DType::BF16: return call("narrow_bf16", {single});

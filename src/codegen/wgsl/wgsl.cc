@@ -79,7 +79,7 @@ class Writer {
 
   template <typename... Arguments>
   void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    body_.append(static_cast<size_t>(2 * depth_), ' ');
+    body_.append(2 * static_cast<size_t>(depth_), ' ');
     body_ += fmt::format(format, std::forward<Arguments>(arguments)...);
     body_ += '\n';
   }
@@ -338,7 +338,7 @@ class Writer {
                                  ? fmt::format("atomicLoad(&{}[({}) >> {}u])", buffer, at, shift)
                                  : fmt::format("{}[({}) >> {}u]", buffer, at, shift);
     const int bits = static_cast<int>(8 * byte_size(dtype));
-    const std::string part =
+    std::string part =
         fmt::format("extractBits({}, (({}) & {}u) * {}u, {}u)", word, at, in_word, bits, bits);
     if (is_bool(dtype)) return fmt::format("({} != 0u)", part);
     if (is_signed(dtype)) return fmt::format("extractBits(bitcast<i32>({}), 0u, {}u)", part, bits);
