@@ -179,6 +179,9 @@ struct CommandLine {
         ->check(CLI::Range(1, 1 << 16));
     command.add_option("--block", o.block, "characters nanogpt sees (64)")
         ->check(CLI::Range(1, 1 << 20));
+    command.add_option("--dtype", o.dtype,
+                       "that products are computed in: f32, bf16 or f16 (f32); parameters, "
+                       "statistics and losses are f32");
     command.add_option("--threads", o.threads, "of the CPU (all cores)")
         ->check(CLI::Range(1, 1024));
     command.add_option("--device", o.device, devices_text());
@@ -190,7 +193,9 @@ struct CommandLine {
     add_model(command, o.run);
     command.add_option("--steps", o.steps, "in all, with those of --resume")
         ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-    command.add_option("--lr", o.run.lr, "learning rate (0.001)")
+    command
+        .add_option("--lr", o.run.lr,
+                    "learning rate (0.001); on digits it warms up and falls to a twentieth")
         ->check([](const std::string& text) -> std::string {
           double rate = 0;
           const bool number = CLI::detail::lexical_cast(text, rate);

@@ -18,6 +18,7 @@ namespace anneal::cli {
 namespace {
 
 constexpr int64_t kScored = 250;      // images at a time
+constexpr int64_t kWarmUp = 20;       // steps
 constexpr int64_t kDynamicSizes = 8;  // batches of dynmlp are of so many sizes
 
 // MNIST's mean and deviation; drawn digits have nearly the same.
@@ -44,6 +45,13 @@ io::ImageData find_images(const std::string& data) {
   return io::drawn_digits();
 }
 
+// Warms up and falls to a twentieth over the steps that the model has by default, whatever --steps
+// says: a run that goes on further does what it would have done anyway.
+optim::Schedule learning_rate(const Settings& settings) {
+  const int64_t falling = settings.row->steps - kWarmUp;
+  return optim::warm_up(kWarmUp, optim::cosine(settings.lr, settings.lr / 20, falling));
+}
+
 class ImageTask : public Task {
  public:
   explicit ImageTask(const Settings& settings)
@@ -56,9 +64,10 @@ class ImageTask : public Task {
     } else {
       use<models::Mlp>();
     }
+    model_->compute_in(settings.dtype);
     optimizer_ = std::make_unique<optim::AdamW>(
-        *model_, optim::AdamWOptions{.lr = settings.lr,
-                                     .gradients = {.clip_norm = 1, .skip_non_finite = true}});
+        *model_, optim::AdamWOptions{.lr = learning_rate(settings),
+                                     .gradients = gradient_options(settings)});
   }
 
   nn::Module& model() override { return *model_; }

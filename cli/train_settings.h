@@ -15,7 +15,7 @@ namespace anneal::cli {
 
 // What the commands that use a model are given; what is empty comes from elsewhere.
 struct RunOptions {
-  std::string model, resume, data, device;
+  std::string model, resume, data, device, dtype;
   std::optional<int> threads;
   std::optional<int64_t> batch, seed, layers, heads, width, block;
   std::optional<double> lr;
@@ -35,7 +35,8 @@ struct Settings {
   const ModelRow* row = nullptr;
   int64_t layers = 0, heads = 0, width = 0, block = 0, batch = 0, seed = 0;
   double lr = 0;
-  std::string data;  // empty: what is built in
+  DType dtype = DType::F32;  // that products are computed in
+  std::string data;          // empty: what is built in
   bool needs_data = true;
 
   io::Metadata metadata() const;

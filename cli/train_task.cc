@@ -17,6 +17,12 @@ State Task::state() {
   return all;
 }
 
+optim::GradientOptions gradient_options(const Settings& settings) {
+  optim::GradientOptions options{.clip_norm = 1, .skip_non_finite = true};
+  if (settings.dtype == DType::F16) options.loss_scale.emplace();
+  return options;
+}
+
 std::unique_ptr<Task> make_task(const Settings& settings, const State* kept) {
   return settings.row->name == "nanogpt" ? make_text_task(settings, kept)
                                          : make_image_task(settings);

@@ -53,6 +53,9 @@ class Task {
   State state();  // all that a run goes on from
 };
 
+// For models that compute in the settings' dtype.
+optim::GradientOptions gradient_options(const Settings& settings);
+
 // `kept`: the tensors of a checkpoint, whose extra state the task is made from; may be null. The
 // model's own state is for load() to take over.
 std::unique_ptr<Task> make_task(const Settings& settings, const State* kept);

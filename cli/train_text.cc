@@ -66,8 +66,8 @@ class TextTask : public Task {
                 .vocabulary = vocabulary_.size(),
                 .block = settings.block,
                 .tied_head = false}),
-        optimizer_(model_,
-                   {.lr = settings.lr, .gradients = {.clip_norm = 1, .skip_non_finite = true}}) {
+        optimizer_(model_, {.lr = settings.lr, .gradients = gradient_options(settings)}) {
+    model_.compute_in(settings.dtype);
     const int64_t needed = settings.block + 2, scored = all() - trained_;
     if (settings.needs_data && std::min(trained_, scored) < needed)
       throw UserError(fmt::format("the text has {} characters, of which {} are kept to test, but a "

@@ -1,5 +1,6 @@
 // anneal train, run and sample as a user meets them: runs that learn, stop, go on and fail.
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <map>
@@ -107,6 +108,53 @@ TEST_CASE("cli train: digits are learned") {
   }
 }
 
+TEST_CASE("cli train: MNIST is learned within three epochs") {
+  struct Row {
+    const char* model;
+    int64_t batch;
+    double accuracy;
+  };
+  for (const Row& row : {Row{"mlp", 128, 0.975}, Row{"conv", 64, 0.985}}) {
+    CAPTURE(row.model);
+    const Run first = anneal_run(fmt::format("train {} --steps 0", row.model));
+    if (!contains(first.output, "60000 images, 10000 to test")) {
+      MESSAGE("skipped: ./dev data has not been run");
+      return;
+    }
+    const Steps steps = steps_of(fmt::format("train {}", row.model));
+    REQUIRE(steps.code == 0);
+    CHECK(static_cast<int64_t>(steps.losses.size()) * row.batch <= 3 * 60000);
+    const double accuracy = steps.lines.back()["accuracy"];
+    MESSAGE(fmt::format("{}: {:.2f} % of MNIST's test images", row.model, 100 * accuracy));
+    CHECK(accuracy >= row.accuracy);
+  }
+}
+
+TEST_CASE("cli train: mixed precision reaches the loss of f32") {
+  constexpr int64_t kLast = 100;  // a mean of many steps: single ones are noise
+  for (const char* arguments :
+       {"train mlp --data digits --width 128 --steps 300 --lr 2e-4",
+        "train nanogpt --layers 2 --width 32 --heads 2 --block 16 --batch 8 --steps 200"}) {
+    auto loss_of = [&](const char* dtype) {
+      const Steps steps = steps_of(fmt::format("{} --dtype {}", arguments, dtype));
+      REQUIRE(steps.code == 0);
+      CHECK(steps.lines.back()["skipped_updates"] == 0);
+      double sum = 0;
+      auto step = steps.losses.end();
+      for (int64_t i = 0; i < kLast; ++i) sum += (--step)->second;
+      return sum / kLast;
+    };
+    const double exact = loss_of("f32");
+    for (const char* dtype : {"bf16", "f16"}) {  // f16 with scaled losses
+      const double loss = loss_of(dtype);
+      MESSAGE(fmt::format("{}: {} {:.5f}, f32 {:.5f}: {:+.2f} %", arguments, dtype, loss, exact,
+                          100 * (loss / exact - 1)));
+      CHECK(loss != exact);
+      CHECK(std::fabs(loss / exact - 1) < 0.02);
+    }
+  }
+}
+
 TEST_CASE("cli train: one plan serves every batch of dynmlp") {
   const Steps steps = steps_of("train dynmlp --steps 17 --data digits --batch 40 --width 32");
   REQUIRE(steps.losses.size() == 17);
@@ -136,19 +184,29 @@ TEST_CASE("cli train: threads change no bit, seeds do") {
 TEST_CASE("cli train: a run that is killed goes on bit for bit") {
   const Folder folder;
   const std::string file = folder / "run.safetensors",
-                    arguments = fmt::format("{} --steps 120 --json", kSmall);
-  const std::map<int64_t, double> expected = steps_of(fmt::format("{} --steps 120", kSmall)).losses;
-  REQUIRE(expected.size() == 120);
+                    arguments = fmt::format("{} --steps 200 --json", kSmall);
+  const std::map<int64_t, double> expected = steps_of(fmt::format("{} --steps 200", kSmall)).losses;
+  REQUIRE(expected.size() == 200);
 
   std::mt19937 random(7);
   std::map<int64_t, double> seen;
-  for (int round = 0; round < 6; ++round) {
+  int went_on = 0;  // from a checkpoint
+  for (int round = 0; round < 20; ++round) {
     std::string command = fmt::format("{} --save {} --save-every 1", arguments, file);
-    if (fs::exists(file)) command += " --resume " + file;
+    if (fs::exists(file)) {
+      command += " --resume " + file;
+      ++went_on;
+    }
     ChildProcess child(words_of(command));
-    // Any moment after some steps: between them, in one, or while a checkpoint is written.
-    const auto wanted = static_cast<int>(1 + random() % 15);
+    // Any moment: while it starts, or after some steps: between them, in one, or while a checkpoint
+    // is written.
+    const bool starting = round % 5 == 4;
+    const auto wanted = static_cast<int>(1 + random() % 8);
     int lines = 0;
+    if (starting) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 300));
+      child.signal(SIGKILL);
+    }
     while (std::optional<std::string> line = child.line()) {
       const Json json = Json::parse(*line);
       if (!json.contains("counters")) continue;
@@ -161,8 +219,10 @@ TEST_CASE("cli train: a run that is killed goes on bit for bit") {
     }
     child.wait();
   }
-  const Steps rest = steps_of(fmt::format("{} --steps 120 --resume {}", kSmall, file));
+  CHECK(went_on >= 15);
+  const Steps rest = steps_of(fmt::format("{} --steps 200 --resume {}", kSmall, file));
   CHECK(rest.code == 0);
+  CHECK(!rest.losses.empty());
   for (const auto& [step, loss] : rest.losses) {
     CHECK(loss == expected.at(step));
     seen[step] = loss;
@@ -311,6 +371,8 @@ TEST_CASE("cli train: mistakes are explained, and nothing is overwritten") {
            {"train mlp --lr inf", 2, "\"inf\" is no learning rate"},
            {"train mlp --lr 0", 2, "is no learning rate"},
            {"train mlp --batch 0", 2, "--batch"},
+           {"train mlp --dtype i32", 1, "models do not compute in \"i32\""},
+           {"train nanogpt --dtype bf16 --resume " + good, 1, "computes in f32, --dtype says bf16"},
            {"train nanogpt --heads 3", 1, "a width of 128 does not divide into 3 heads"},
            {"train mlp --heads 3", 1, "mlp has no --heads"},
            {"train nanogtp", 1, "did you mean nanogpt?"},
@@ -342,4 +404,44 @@ TEST_CASE("cli train: mistakes are explained, and nothing is overwritten") {
   CHECK(no_room.code == 1);
   CHECK(contains(no_room.output, "cannot write"));
   CHECK(io::load_text(full) == "what was there before");
+}
+
+TEST_CASE("cli train: a disk that is full ends the run and leaves the last checkpoint") {
+  const Folder folder;
+  const std::string disk = folder / "disk", kept = folder / "kept", expected = folder / "expected",
+                    file = disk + "/run.safetensors";
+  fs::create_directory(disk);
+  // On a disk of `bytes` that no one else sees; `then` is for what is to be known of it.
+  auto on_disk = [&](uintmax_t bytes, const std::string& command, const std::string& then) {
+    return shell(
+        fmt::format("unshare -rm sh -c 'mount -t tmpfs -o size={} tmpfs {} || exit 77; {}; "
+                    "code=$?; {}; exit $code' 2>&1",
+                    bytes, disk, command, then));
+  };
+  if (on_disk(1 << 20, "true", "true").code != 0) {
+    MESSAGE("skipped: no disk can be mounted here");
+    return;
+  }
+  REQUIRE(anneal_run(fmt::format("{} --steps 2 --save {}", kSmall, expected)).code == 0);
+  const uintmax_t size = fs::file_size(expected);
+  const std::string command =
+      fmt::format("{} {} --steps 9 --save-every 2 --save {}", program_path(), kSmall, file);
+
+  // There is room for one checkpoint, and none to write the next beside it.
+  const Run filled = on_disk(size * 3 / 2, command,
+                             fmt::format("cp {} {}; echo files: $(ls -A {})", file, kept, disk));
+  CAPTURE(filled.output);
+  CHECK(filled.code == 1);
+  CHECK(contains(filled.output, "cannot write"));
+  CHECK(contains(filled.output, "No space left on device"));
+  CHECK(contains(filled.output, "files: run.safetensors\n"));
+  CHECK(io::load_text(kept) == io::load_text(expected));
+
+  // There never was any room: nothing is trained in vain.
+  const Run full = on_disk(size / 2, command, fmt::format("echo files: $(ls -A {})", disk));
+  CAPTURE(full.output);
+  CHECK(full.code == 1);
+  CHECK(contains(full.output, "a checkpoint needs"));
+  CHECK(contains(full.output, "files:\n"));
+  CHECK_FALSE(contains(full.output, "step     1"));
 }

@@ -1,7 +1,11 @@
 // compile(): functions captured into plans, state on the device, nothing stale and nothing frozen.
+#include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <anneal/anneal.h>
 
@@ -195,14 +199,106 @@ TEST_CASE("compile: random numbers go on from call to call") {
   const std::vector<float> first = draw().to_vector(), second = draw().to_vector();
   CHECK(first != second);
   seed(7);
-  CHECK(rand({4}).to_vector() == first);  // the first call draws what the function would
-  CHECK(rand({4}).to_vector() == second);
+  auto same = compile([] { return rand({4}); }), other = compile([] { return rand({4}); });
+  CHECK(same().to_vector() == first);
+  CHECK(other().to_vector() != first);
+  CHECK(same().to_vector() == second);
+}
 
-  // Its state is all there is to go on from elsewhere.
-  seed(7);
-  auto resumed = compile([] { return rand({4}); });
-  resumed.state()[0].second.write(std::vector<uint32_t>{2});
-  CHECK(draw().to_vector() == resumed().to_vector());
+TEST_CASE("compile: draws are a stream of the function's own, whatever is drawn beside it") {
+  auto function = [](const Tensor& x) {
+    const Tensor unused = rand({3});
+    return concat({x * 0 + rand({2}), randn({2}) * 0 + rand({2})}, 0);
+  };
+  auto values_of = [&](bool disturbed) {
+    seed(3);
+    auto draw = compile(function);
+    std::vector<std::vector<float>> values;
+    for (int i = 0; i < 4; ++i) {
+      if (disturbed) rand({5}).realize();
+      values.push_back(draw(tensor({1.0f, 2.0f})).to_vector());
+    }
+    return values;
+  };
+  const std::vector<std::vector<float>> values = values_of(false);
+  CHECK(values == values_of(true));
+  std::vector<float> all;
+  for (const std::vector<float>& row : values) all.insert(all.end(), row.begin(), row.end());
+  for (int i = 0; i < 20; ++i) all.push_back(rand({1}).item<float>());
+  std::ranges::sort(all);
+  CHECK(std::ranges::adjacent_find(all) == all.end());  // nothing is drawn twice
+
+  // A generator of the user's own moves on, too.
+  Generator own(5);
+  auto draw_own = compile([&] { return Generator(own).uniform({2}); });
+  CHECK(draw_own().to_vector() == Generator(5).uniform({2}).to_vector());
+  CHECK(draw_own().to_vector() != Generator(5).uniform({2}).to_vector());
+}
+
+TEST_CASE("compile: a checkpoint with the function's state goes on exactly") {
+  struct Run {
+    nn::Linear layer{nullptr, "layer", 3, 2};
+    optim::AdamW adamw{layer};
+    Compiled<std::function<Tensor(const Tensor&)>> step = compile(
+        [this](const Tensor& x) {
+          const Tensor loss = mean(square(layer(x + rand({4, 3}))));
+          adamw.update(loss);
+          return loss;
+        },
+        {.name = "step"});
+    State state() const { return join({layer.state(), adamw.state(), step.state()}); }
+  };
+  const Tensor x = from_data(ramp(12, 0.2f), {4, 3});
+  seed(11);
+  Run first;
+  for (int i = 0; i < 3; ++i) first.step(x);
+  const std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("anneal-state-{}", getpid())).string();
+  io::save_safetensors(path, first.state());
+  seed(12);  // another process would have drawn other numbers so far
+  Run second;
+  second.step(x);
+  load_state(second.state(), io::load_safetensors(path));
+  std::filesystem::remove(path);
+  for (int i = 0; i < 3; ++i) CHECK(first.step(x).item() == second.step(x).item());
+  CHECK(contains(error_of([&] { join({first.state(), second.step.state()}); }),
+                 "two tensors are called \"step.random\""));
+}
+
+TEST_CASE("compile: a module in another mode has another plan") {
+  struct Model : nn::Module {
+    nn::Linear up{this, "up", 3, 64};
+    nn::Dropout dropout{this, "dropout", 0.5};
+    Tensor operator()(const Tensor& x) const { return dropout(up(x)); }
+  };
+  Model model;
+  auto forward = compile([&](const Tensor& x) { return model(x); });
+  const Tensor x = from_data(ramp(12, 0.2f), {4, 3});
+  auto zeros_in = [&] { return std::ranges::count(forward(x).to_vector(), 0.0f); };
+  CHECK(zeros_in() > 64);
+  model.eval();
+  CHECK(zeros_in() == 0);
+  CHECK(forward.plan_count() == 2);
+  model.train();
+  CHECK(zeros_in() > 64);
+  CHECK(forward.plan_count() == 2);
+  model.eval();
+  const std::vector<float> exact = forward(x).to_vector();
+  model.compute_in(DType::BF16);
+  CHECK(forward(x).to_vector<double>() != std::vector<double>(exact.begin(), exact.end()));
+  model.compute_in({});
+  CHECK(forward(x).to_vector() == exact);
+  CHECK(forward.plan_count() == 3);
+
+  // A function that sets the mode itself does not depend on it.
+  auto evaluated = compile([&](const Tensor& input) {
+    model.eval();
+    const Tensor y = model(input);
+    model.train();
+    return y;
+  });
+  for (int i = 0; i < 3; ++i) CHECK(evaluated(x).to_vector() == exact);
+  CHECK(evaluated.plan_count() == 1);
 }
 
 TEST_CASE("compile: an input may be the very parameter that changes") {

@@ -268,8 +268,8 @@ const std::vector<Toggle>& schedule_toggles() {
 }
 
 const std::vector<Toggle>& lower_toggles() {
-  static const std::vector<Toggle> toggles =
-      toggles_of({"merge-axes", "vectorise", "unroll", "tile", "stage", "reach", "one-pass"});
+  static const std::vector<Toggle> toggles = toggles_of(
+      {"merge-axes", "vectorise", "unroll", "tile", "stage", "reach", "one-pass", "choices"});
   return toggles;
 }
 

@@ -73,7 +73,7 @@ void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, u
   std::vector<Value> expected = before;
   run_body(body, pointers(expected), variable);
 
-  std::vector<LowerOptions> ways(12);
+  std::vector<LowerOptions> ways(13);
   ways[1].disabled = {"merge-axes", "split-axes"};
   ways[2].disabled = {"vectorise"};
   ways[3].disabled = {"unroll"};
@@ -88,6 +88,7 @@ void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, u
   ways[10].capabilities = narrow_device();
   ways[10].disabled = {"stage"};
   ways[11].disabled = {"reach"};
+  ways[12].disabled = {"choices"};
   for (size_t way = 0; way < ways.size(); ++way) {
     const LoweredBody lowered = lower(body, ways[way]);
     const std::string problem = verify(lowered.program);

@@ -350,6 +350,28 @@ TEST_CASE_FIXTURE(Fixture, "two operands in turns, and every second element") {
   }
 }
 
+TEST_CASE_FIXTURE(Fixture, "axes that only choose between values") {
+  for (int64_t size : {1, 5, 16, 37}) {
+    maker = {};
+    NodeRef which = axis("which", 3), row = axis("row", 4), half = axis("half", 2);
+    NodeRef i = axis("i", size), a = buffer(4 * size), b = buffer(4 * size);
+    NodeRef out = buffer(24 * size);
+    NodeRef at = BodyMaker::at({row, i}, std::vector<int64_t>{4, size});
+    NodeRef x = BodyMaker::load(a, at), y = BodyMaker::load(b, at), both = mul(x, y);
+    auto before = [](NodeRef choice, int64_t end) {
+      return make(Op::Lt, {make_cast(choice, DType::I32),
+                           make_const(DType::I32, static_cast<double>(end))});
+    };
+    NodeRef first = make(Op::Where, {before(half, 1), add(both, x), minus(both, x)});
+    NodeRef second = make(Op::Where, {before(half, 1), both, number(2)});
+    NodeRef value = make(
+        Op::Where, {before(which, 1), first, make(Op::Where, {before(which, 2), second, both})});
+    maker.store(out, BodyMaker::at({which, row, half, i}, std::vector<int64_t>{3, 4, 2, size}),
+                value, {which, row, half, i});
+    check();
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "symbolic sizes, empty ones too") {
   for (int64_t size : {0, 1, 5, 16, 35}) {
     maker = {};

@@ -76,6 +76,7 @@ struct CaseOptions {
   bool differentiable = true;
   // Float inputs may have another float dtype; the result then has it too.
   bool any_float = true;
+  bool widens_floats = false;  // of these, narrow ones give f32: losses
   // Float inputs may be integers of any width. Sums and products wrap, so that the result is the
   // one of i64, wrapped.
   bool any_integer = false;

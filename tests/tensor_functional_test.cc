@@ -593,7 +593,7 @@ struct ConvSetup {
 
   explicit ConvSetup(std::mt19937& random)
       : space(static_cast<size_t>(pick(random, 1, 3))), x({}), weight({}), bias({}) {
-    options = {{}, {}, {}, pick(random, 1, 3), {}};
+    options = {{}, {}, {}, pick(random, 1, 3), {}, true};
     channels = options.groups * pick(random, 1, 2);
     outputs = options.groups * pick(random, 1, 2);
     std::vector<int64_t> shape{pick(random, 1, 2), channels};

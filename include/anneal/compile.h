@@ -1,5 +1,7 @@
 // Functions over tensors, captured once and replayed: forward, gradients and updates become one
 // plan whose state stays on the device. A call binds its inputs and runs; it builds no graph.
+// Random numbers come from a stream of the function's own, drawn from generator() when it is
+// compiled.
 //
 //   auto step = compile([&](const Tensor& x, const Tensor& y) {
 //     Tensor loss = cross_entropy(model(x), y);
@@ -33,7 +35,7 @@ struct NamedInput {
 };
 
 struct CompileOptions {
-  std::string name = "the compiled function";  // for messages
+  std::string name = "the compiled function";  // for messages and its state
   std::vector<NamedInput> inputs = {};         // by position; none: named input0, input1, ..
   // Captures twice and compares: a number of the host that would silently stay what it was at the
   // first call is an error that names its line.
@@ -60,7 +62,8 @@ class CompiledFunction {
   // Results and updates of the last captured program, over inputs of these names: to look at it.
   std::vector<Tensor> program() const;
 
-  // Numbers that plans keep between calls: how often each was run, where it draws random numbers.
+  // Where its plans draw random numbers. With the states of the model and the optimizer it is all
+  // that a run goes on from: see join().
   State state() const;
 
  protected:

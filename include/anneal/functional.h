@@ -37,6 +37,9 @@ struct ConvOptions {
   std::vector<int64_t> stride = {1}, padding = {0}, dilation = {1};
   int64_t groups = 1;
   std::vector<int64_t> output_padding = {0};  // of a transposed convolution
+  // Whether f32 kernels of 3x3 without a stride may be multiplied in Winograd's way where that is
+  // faster: it rounds up to four times as much, and keeps more memory for the gradients.
+  bool winograd = true;
 };
 Tensor conv1d(const Operand& x, const Operand& weight, const Tensor& bias = {},
               const ConvOptions& options = {});

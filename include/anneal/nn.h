@@ -82,9 +82,14 @@ class Module {
   void load(const State& from, const LoadOptions& options = {},
             Location where = Location::current());
 
-  bool training() const { return training_; }
+  // A compiled function that looked at it has a plan for each mode.
+  bool training() const;
   void train(bool on = true);
   void eval() { train(false); }
+  // Mixed precision: linear maps, convolutions and attention of this module and those below it
+  // compute in `dtype`, for which they round their inputs and parameters. Parameters themselves,
+  // residuals, statistics and losses keep their dtype; nothing, the default, rounds nothing.
+  void compute_in(std::optional<DType> dtype, Location where = Location::current());
   // Optimizers made later pass over these parameters.
   void freeze(const Filter& filter = {}) { set_frozen(filter, true); }
   void unfreeze(const Filter& filter = {}) { set_frozen(filter, false); }
@@ -98,6 +103,9 @@ class Module {
   // State that is saved and not trained.
   Tensor add_buffer(std::string_view name, const Sizes& sizes, const Init& init,
                     DType dtype = DType::F32, Location where = Location::current());
+
+  // x, or the parameter, in the dtype that the module computes in. What is no float stays.
+  Tensor for_compute(const Tensor& x) const;
 
   // x itself, which open Captures remember under the path of this module and the name.
   Tensor capture(const Tensor& x, std::string_view name = {}) const;
@@ -120,7 +128,9 @@ class Module {
   Module* parent_ = nullptr;
   std::vector<Module*> children_;
   std::vector<Entry> entries_;
-  bool training_ = true;
+  // Shared with the plans that depend on them: base/host_choice.h.
+  std::shared_ptr<int64_t> training_ = std::make_shared<int64_t>(1);
+  std::shared_ptr<int64_t> compute_dtype_ = std::make_shared<int64_t>(-1);  // -1: none
 };
 
 // Modules of one kind, named by number: "blocks.0", "blocks.1".
@@ -203,6 +213,7 @@ struct ConvLayerOptions {
   bool bias = true;
   Init weight_init = {}, bias_init = {};  // empty: uniform within 1 / sqrt(fan in)
   DType dtype = DType::F32;
+  bool winograd = true;  // see ConvOptions
 };
 // Over the last `space` axes of [batch, channels, space..].
 class Conv : public Module {

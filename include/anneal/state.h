@@ -12,6 +12,10 @@ namespace anneal {
 // In a stable order; names are unique.
 using State = std::vector<std::pair<std::string, Tensor>>;
 
+// All of them as one: what a checkpoint of a model, its optimizer and its compiled step holds. An
+// error where two tensors have one name.
+State join(const std::vector<State>& states, Location where = Location::current());
+
 struct LoadOptions {
   bool allow_missing = false;     // parameters that `from` lacks keep their values
   bool allow_unexpected = false;  // what `into` lacks is passed over

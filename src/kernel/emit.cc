@@ -217,7 +217,8 @@ void Emitter::over(size_t axis, const Range& range, Tile tile, State& state,
                    const StatefulBody& body, Tail tail) {
   const int64_t step = tile.elements();
   auto tile_for = [&](int64_t rest) {
-    return Tile{tile.lanes, static_cast<int>((rest + tile.lanes - 1) / tile.lanes)};
+    const auto copies = static_cast<int>((rest + tile.lanes - 1) / tile.lanes);
+    return Tile{tile.lanes, copies, copies % tile.neighbours == 0 ? tile.neighbours : 1};
   };
   if (range.extent >= 0) {
     const int64_t full = range.extent / step * step, rest = range.extent - full;
@@ -402,8 +403,9 @@ ValueId Emitter::count_of(size_t axis, Coordinate at) {
   const Binding& binding = bindings_[axis];
   if (!binding.bound) throw InternalError("a scalar is used outside the loop of its axis");
   if (!binding.values.empty()) return binding.values[static_cast<size_t>(copy_of(binding, at))];
-  ValueId first = code_.add(binding.base, code_.index(copy_of(binding, at) * binding.tile.lanes));
-  return binding.tile.lanes == 1 ? first : code_.ramp(first, code_.index(1), binding.tile.lanes);
+  const Tile& tile = binding.tile;
+  ValueId first = code_.add(binding.base, code_.index(tile.distance(copy_of(binding, at))));
+  return tile.lanes == 1 ? first : code_.ramp(first, code_.index(tile.neighbours), tile.lanes);
 }
 
 ValueId Emitter::mask(const AxisSet& axes, Coordinate at) {
@@ -413,12 +415,14 @@ ValueId Emitter::mask(const AxisSet& axes, Coordinate at) {
     if (!binding.exists.empty())
       all = code_.both(all, binding.exists[static_cast<size_t>(copy_of(binding, at))]);
     if (binding.remaining == kNoValue) continue;
-    const int64_t begin = int64_t{copy_of(binding, at)} * binding.tile.lanes;
-    const bool full = code_.is_constant(binding.remaining) &&
-                      code_.constant_value(binding.remaining) >= begin + binding.tile.lanes;
+    const Tile& tile = binding.tile;
+    const int64_t begin = tile.distance(copy_of(binding, at));
+    const int64_t last = begin + int64_t{tile.lanes - 1} * tile.neighbours;
+    const bool full =
+        code_.is_constant(binding.remaining) && code_.constant_value(binding.remaining) > last;
     if (full) continue;
     ValueId first = code_.index(begin);
-    if (binding.tile.lanes > 1) first = code_.ramp(first, code_.index(1), binding.tile.lanes);
+    if (tile.lanes > 1) first = code_.ramp(first, code_.index(tile.neighbours), tile.lanes);
     all = code_.both(all, code_.compute(Op::Lt, DType::Bool, {first, binding.remaining}));
   }
   return all;
@@ -442,10 +446,10 @@ ValueId Emitter::place_in(const Layout& layout, Coordinate at, int lanes) {
   int64_t offset = 0, lane_stride = 0;
   for (const Layout::Dimension& dimension : layout.dimensions) {
     const Binding& binding = bindings_[dimension.axis];
-    offset += dimension.stride * copy_of(binding, at) * binding.tile.lanes;
+    offset += dimension.stride * binding.tile.distance(copy_of(binding, at));
     terms.push_back(
         code_.mul(code_.sub(binding.base, dimension.begin), code_.index(dimension.stride)));
-    if (binding.tile.lanes > 1) lane_stride = dimension.stride;
+    if (binding.tile.lanes > 1) lane_stride = dimension.stride * binding.tile.neighbours;
   }
   ValueId sum = sum_of(std::move(terms), offset);
   if (lanes == 1 || lane_stride == 1) return sum;
@@ -494,13 +498,14 @@ Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes, int64_
       apart = apart || code_.lanes(element) > 1;
       continue;
     }
-    const int64_t skipped = static_cast<int64_t>(copy_of(binding, at)) * binding.tile.lanes;
+    const int64_t skipped = binding.tile.distance(copy_of(binding, at));
     if (code_.is_constant(slope))
       offset += code_.constant_value(slope) * skipped;
     else
       terms.push_back(code_.mul(slope, code_.index(skipped)));
     terms.push_back(code_.mul(slope, binding.base));
-    if (binding.tile.lanes > 1) stride = slope;
+    if (binding.tile.lanes > 1)
+      stride = code_.mul(slope, code_.index(binding.tile.neighbours));
   }
   LinearForm rest = form.rest;
   rest.constant = 0;

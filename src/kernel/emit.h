@@ -54,7 +54,8 @@ class Emitter {
   };
 
   // Axes bound value by value, where lanes are threads that have an element each. All of them have
-  // the same copies, which go together. `exists`: whether the element of a copy does; none: it does.
+  // the same copies, which go together. `exists`: whether the element of a copy does; none: it
+  // does.
   struct Assigned {
     size_t axis;
     std::vector<ValueId> values;  // by copy
@@ -143,6 +144,8 @@ class Emitter {
   void stores(std::span<const NodeRef> stores, std::span<const AxisLoop> loops);
 
   ValueId value(NodeRef node, Coordinate at);
+  // Has memory bring what a load would find so many elements further on.
+  void fetch(NodeRef load, Coordinate at, int64_t further);
   // Which copy of what an axis is bound to.
   int copy_of(size_t axis, Coordinate at) const { return copy_of(bindings_[axis], at); }
 
@@ -152,6 +155,7 @@ class Emitter {
   void serve(std::span<const NodeRef> stores);
 
   CodeBuilder& code() { return code_; }
+  int64_t streaming_bytes() const { return planner_.streaming_bytes(); }
 
  private:
   void limit(Range& range, const KernelBody::Reach& reach);
@@ -164,7 +168,7 @@ class Emitter {
     int slot = -1;                 // of the coordinate, where there are copies
     std::vector<ValueId> values = {}, bases = {}, exists = {};  // of an Assignment
     std::vector<int64_t> offsets = {};
-    uint64_t stamp = 0;            // differs between any two bindings
+    uint64_t stamp = 0;  // differs between any two bindings
     CodeBuilder::Scope* scope = nullptr;
   };
   struct MemoKey {

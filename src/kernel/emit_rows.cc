@@ -103,12 +103,13 @@ std::optional<int64_t> Emitter::next_row(NodeRef load) {
   return along ? step : std::nullopt;
 }
 
+void Emitter::fetch(NodeRef load, Coordinate at, int64_t further) {
+  ValueId here = place(load->source(1), at, lanes_of(analysis_.free(load))).value;
+  code_.prefetch(analysis_.buffer_number(load->source(0)), code_.add(here, code_.index(further)));
+}
+
 void Emitter::fetch(std::span<const NextRow> rows, Coordinate at) {
-  for (const NextRow& row : rows) {
-    ValueId here = place(row.load->source(1), at, lanes_of(analysis_.free(row.load))).value;
-    code_.prefetch(analysis_.buffer_number(row.load->source(0)),
-                   code_.add(here, code_.index(row.step)));
-  }
+  for (const NextRow& row : rows) fetch(row.load, at, row.step);
 }
 
 }  // namespace anneal

@@ -75,8 +75,14 @@ class GroupEmitter {
   std::vector<ValueId> existing(const Elements& elements, NodeRef count, int64_t unit) {
     std::vector<ValueId> exists;
     if (is_static(count) && static_value(count) % unit == 0) return exists;
-    for (ValueId element : values_of(elements))
-      exists.push_back(code_.compute(Op::Lt, DType::Bool, {element, scalar(count)}));
+    // Neighbours are there together where there are whole stretches of them.
+    const std::vector<ValueId> values = values_of(elements);
+    const bool whole = is_static(count) && static_value(count) % elements.neighbours == 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const size_t first = i - i % static_cast<size_t>(elements.neighbours);
+      exists.push_back(
+          code_.compute(Op::Lt, DType::Bool, {values[whole ? first : i], scalar(count)}));
+    }
     return exists;
   }
 
@@ -162,17 +168,23 @@ class GroupProductEmitter : GroupEmitter {
     if (plan_.staged.empty()) {
       add_terms(state, code_.index(0), scalar(terms_), rows, columns);
     } else {
+      // What the next block needs is on its way while this one is added up.
+      const size_t sums = state.size();
+      read_block(code_.index(0), rows, columns, state);
       ValueId begin = code_.open_loop(code_.index(0), scalar(terms_), code_.index(plan_.depth),
                                       may_be_empty());
       Emitter::State carried;
       for (ValueId start : state) carried.push_back(code_.carry(start));
-      Emitter::State next = carried;
-      for (size_t i = 0; i < plan_.staged.size(); ++i) copy_operand(i, begin, rows, columns);
+      write_block(std::span(carried).subspan(sums));
+      Emitter::State next(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(sums));
+      Emitter::State ahead;
+      read_block(code_.add(begin, code_.index(plan_.depth)), rows, columns, ahead);
       add_terms(next, begin, kNoValue, rows, columns);
+      next.insert(next.end(), ahead.begin(), ahead.end());
       std::vector<std::pair<ValueId, ValueId>> pairs;
       for (size_t i = 0; i < state.size(); ++i) pairs.emplace_back(carried[i], next[i]);
       code_.close_loop(pairs);
-      state = carried;
+      state.assign(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(sums));
     }
     Side on_rows = side(plan_.rows, row_begin_, down_, rows);
     Emitter::Assignment bound_rows(emitter_, on_rows.axes, on_rows.exists);
@@ -234,55 +246,77 @@ class GroupProductEmitter : GroupEmitter {
   }
 
   // Threads take stretches of neighbours along the side, one term of the sum each, in turns until
-  // all of the block is copied. What is beyond an end is zero.
-  void copy_operand(size_t number, ValueId begin, NodeRef rows, NodeRef columns) {
-    const GroupOperand& operand = plan_.staged[number];
+  // all of the block is copied.
+  struct Task {
+    ValueId number, term, in_tile;
+    bool partial;  // some threads have none
+  };
+  std::vector<Task> tasks_of(const GroupOperand& operand) {
     const GroupSide& side = side_of(operand);
     const int64_t stretches = side.elements() / side.neighbours, all = stretches * plan_.depth;
+    std::vector<Task> tasks;
     for (int64_t done = 0; done < all; done += threads_) {
-      ValueId task = code_.add(lane_, code_.index(done));
-      ValueId term, stretch;
-      if (operand.along_sum) {
-        term = mod(task, code_.index(plan_.depth));
-        stretch = div(task, code_.index(plan_.depth));
-      } else {
-        stretch = mod(task, code_.index(stretches));
-        term = div(task, code_.index(stretches));
-      }
-      ValueId in_tile = code_.mul(stretch, code_.index(side.neighbours));
-      ValueId first = code_.add(operand.of_rows ? row_begin_ : column_begin_, in_tile);
-      Elements elements{first, {}, side.neighbours};
-      for (int i = 0; i < side.neighbours; ++i) elements.distances.push_back(i);
-      const std::vector<Assigned> along = digits(side.axes, elements);
-      std::vector<ValueId> exists =
-          existing(elements, operand.of_rows ? rows : columns, side.elements());
-      Emitter::Assignment bound_side(emitter_, along, exists);
+      ValueId number = code_.add(lane_, code_.index(done));
+      ValueId inner = code_.index(operand.along_sum ? plan_.depth : stretches);
+      ValueId low = mod(number, inner), high = div(number, inner);
+      ValueId stretch = operand.along_sum ? high : low;
+      tasks.push_back({number, operand.along_sum ? low : high,
+                       code_.mul(stretch, code_.index(side.neighbours)), done + threads_ > all});
+    }
+    return tasks;
+  }
 
-      const Elements terms{code_.add(begin, term), {0}};
-      const std::vector<Assigned> summed = digits(plan_.summed, terms);
-      const std::vector<ValueId> there = existing(terms, terms_, plan_.depth);
-      Emitter::Assignment bound_sum(emitter_, summed, there);
-
-      AxisSet axes;
-      for (const Assigned& each : along) axes.add(each.axis);
-      ValueId place = code_.add(code_.mul(term, code_.index(strides_[number])), in_tile);
-      const bool partial = done + threads_ > all;
-      for (Coordinate at : emitter_.coordinates(axes)) {
-        const int copy = emitter_.copy_of(side.axes.back(), at);
-        ValueId value = emitter_.value(operand.node, at);
-        ValueId exist = exists.empty() ? kNoValue : exists[static_cast<size_t>(copy)];
-        if (!there.empty()) exist = code_.both(exist, there[0]);
-        if (exist != kNoValue) {
+  // What is beyond an end is zero.
+  void read_block(ValueId begin, NodeRef rows, NodeRef columns, Emitter::State& values) {
+    for (const GroupOperand& operand : plan_.staged) {
+      const GroupSide& side = side_of(operand);
+      for (const Task& task : tasks_of(operand)) {
+        ValueId first = code_.add(operand.of_rows ? row_begin_ : column_begin_, task.in_tile);
+        Elements elements{first, {}, side.neighbours};
+        for (int i = 0; i < side.neighbours; ++i) elements.distances.push_back(i);
+        const std::vector<Assigned> along = digits(side.axes, elements);
+        std::vector<ValueId> exists =
+            existing(elements, operand.of_rows ? rows : columns, side.elements());
+        // One block beyond the last is read, too, of which nothing exists.
+        const Elements terms{code_.add(begin, task.term), {0}};
+        const std::vector<Assigned> summed = digits(plan_.summed, terms);
+        ValueId there = code_.compute(Op::Lt, DType::Bool, {terms.first, scalar(terms_)});
+        if (exists.empty()) exists.assign(elements.distances.size(), there);
+        else
+          for (ValueId& each : exists) each = code_.both(each, there);
+        Emitter::Assignment bound_side(emitter_, along, exists);
+        Emitter::Assignment bound_sum(emitter_, summed, {there});
+        AxisSet axes;
+        for (const Assigned& each : along) axes.add(each.axis);
+        for (Coordinate at : emitter_.coordinates(axes)) {
+          const auto copy = static_cast<size_t>(emitter_.copy_of(side.axes.back(), at));
+          ValueId value = emitter_.value(operand.node, at);
           ValueId zero = code_.constant(Scalar::of_int(operand.node->dtype, 0));
-          value = code_.compute(Op::Where, operand.node->dtype, {exist, value, zero});
+          // A load is zero then by itself.
+          if (operand.node->op != Op::Load)
+            value = code_.compute(Op::Where, operand.node->dtype, {exists[copy], value, zero});
+          values.push_back(value);
         }
-        CodeBuilder::Access access;
-        access.buffer = buffers_[number];
-        access.lanes = threads_;
-        access.place = code_.add(place, code_.index(copy));
-        if (partial)
-          access.condition = code_.compute(Op::Lt, DType::Bool, {task, code_.index(all)});
-        code_.store(access, value);
+      }
+    }
+  }
+
+  void write_block(std::span<const ValueId> values) {
+    size_t next = 0;
+    for (size_t i = 0; i < plan_.staged.size(); ++i) {
+      const GroupSide& side = side_of(plan_.staged[i]);
+      const int64_t all = side.elements() / side.neighbours * plan_.depth;
+      for (const Task& task : tasks_of(plan_.staged[i])) {
+        ValueId place = code_.add(code_.mul(task.term, code_.index(strides_[i])), task.in_tile);
+        for (int copy = 0; copy < side.neighbours; ++copy) {
+          CodeBuilder::Access access;
+          access.buffer = buffers_[i];
+          access.lanes = threads_;
+          access.place = code_.add(place, code_.index(copy));
+          if (task.partial)
+            access.condition = code_.compute(Op::Lt, DType::Bool, {task.number, code_.index(all)});
+          code_.store(access, values[next++]);
+        }
       }
     }
   }

@@ -7,6 +7,7 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "kernel/axes.h"
+#include "kernel/choices.h"
 #include "kernel/emit.h"
 #include "kernel/group.h"
 #include "kernel/keep_rows.h"
@@ -165,6 +166,7 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
            options.disabled.end();
   };
   KernelBody prepared = drop_trivial_axes(body);
+  if (enabled("choices")) prepared = separate_choices(prepared);
   if (enabled("stage")) prepared = stage_factors(prepared);
   if (enabled("reach")) prepared = find_reach(prepared);
   if (enabled("one-pass")) prepared = one_pass(prepared, options.capabilities);

@@ -14,7 +14,7 @@ struct LoweredBody {
 };
 
 // Transformations to leave out, by name, for tests: "split-axes", "merge-axes", "vectorise",
-// "unroll", "tile", "stage", "reach", "one-pass", "reciprocals".
+// "unroll", "tile", "stage", "reach", "one-pass", "reciprocals", "choices".
 struct LowerOptions {
   Capabilities capabilities;
   std::vector<std::string> disabled;

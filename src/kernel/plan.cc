@@ -209,6 +209,17 @@ int Planner::copies_of_stream(const Region& region, size_t axis) const {
   return static_cast<int>(std::clamp<int64_t>(vectors, 1, wanted));
 }
 
+// Threads take four elements at once, where that is how many they have and rows are made of fours.
+void Planner::take_neighbours(size_t axis, Tile& tile) const {
+  constexpr int kAtOnce = 4;
+  if (can_turn() || !analysis_.body().tiles.empty() || tile.lanes == 1 || lanes_ == 1) return;
+  if (analysis_.size_multiple(axis) % kAtOnce != 0) return;
+  if (analysis_.expected_size(axis) < int64_t{kAtOnce} * tile.lanes) return;
+  tile.neighbours = kAtOnce;
+  const bool twice = analysis_.expected_size(axis) >= int64_t{2 * kAtOnce} * tile.lanes;
+  tile.copies = twice ? 2 * kAtOnce : kAtOnce;
+}
+
 // Lanes that are scattered over lines of memory leave the neighbours on those lines to other
 // elements: blocks use whole lines, as a transpose needs it.
 void Planner::turn_blocks(size_t vector_axis, CellPlan& plan) {
@@ -251,6 +262,7 @@ void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
   if (!heaviest || (vector && !heaviest->domain.contains(vector_axis))) {
     if (vector && heaviest == nullptr) {
       on_grid(vector_axis)->tile.copies = copies_of_stream(regions_.back(), vector_axis);
+      take_neighbours(vector_axis, on_grid(vector_axis)->tile);
       turn_blocks(vector_axis, plan);
       const size_t zipped = zipped_axis(groups_.back()[0], vector_axis);
       if (zipped != kNoAxis && enabled("unroll")) on_grid(zipped)->tile.copies = 2;
@@ -347,8 +359,14 @@ void Planner::choose_turned_blocks(size_t vector_axis, int64_t cells, CellPlan& 
 }
 
 void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
-  if (!can_turn()) {  // groups are many, and do little each
-    for (GridAxis& each : plan.grid) each.block = each.tile.elements();
+  if (!can_turn()) {  // groups are many, and do little each; but no two make the same reductions
+    AxisSet rows;
+    for (NodeRef reduction : analysis_.reductions()) rows = rows | analysis_.free(reduction);
+    for (GridAxis& each : plan.grid) {
+      const bool shared = !rows.empty() && !rows.contains(each.axis);
+      const int64_t size = shared ? std::max<int64_t>(1, analysis_.expected_size(each.axis)) : 1;
+      each.block = ceil_div(size, each.tile.elements()) * each.tile.elements();
+    }
     return;
   }
   double nanoseconds = 0, bytes = 0;
@@ -450,6 +468,7 @@ std::vector<AxisLoop> Planner::plan_reduction(const std::vector<NodeRef>& reduct
   const int most = region->nodes.size() > 12 ? 2 : 4;
   const int wanted = std::clamp(kInFlight / std::max(1, accumulators), 1, most);
   loops.back().tile.copies = static_cast<int>(std::clamp<int64_t>(steps, 1, wanted));
+  take_neighbours(loops.back().axis, loops.back().tile);
   return loops;
 }
 

@@ -16,7 +16,13 @@ namespace anneal {
 struct Tile {
   int lanes = 1;   // neighbours in one vector
   int copies = 1;  // such vectors, or scalars, one after the other
+  // So many copies are next to each other, and lanes as far apart; where lanes are threads.
+  int neighbours = 1;
   int elements() const { return lanes * copies; }
+  // From the first element to that of a copy in the first lane.
+  int64_t distance(int copy) const {
+    return int64_t{copy / neighbours} * lanes * neighbours + copy % neighbours;
+  }
 };
 
 struct AxisLoop {
@@ -142,6 +148,7 @@ class Planner {
   AxisSet ordered_axes(const Region& region) const;
 
   int lanes() const { return lanes_; }
+  void take_neighbours(size_t axis, Tile& tile) const;
   // Elements that one step over a vector of the axis advances, on average.
   double speed(size_t axis) const;
   double speed_over(double elements) const;

@@ -39,7 +39,10 @@ std::optional<GroupElements> Planner::plan_elements() {
     double along = 0, across = 0;
     for (const Region& region : regions_) {
       along += cost(region, best_own_axis(region));
-      across += plan.axes.empty() ? 1e300 : cost(region, plan.axes.back());
+      // Every thread makes all it needs by itself.
+      const double again =
+          region.is_reduction ? elements / iterations(analysis_, region.domain.without(region.own)) : 1;
+      across += plan.axes.empty() ? 1e300 : again * cost(region, plan.axes.back());
     }
     along *= std::max(1.0, busy / (elements * lanes_));
     across *= std::max(1.0, busy / elements);

@@ -4,15 +4,18 @@
 #include <optional>
 
 #include "ir/index.h"
+#include "schedule/match_axes.h"
 
 namespace anneal {
 namespace {
+
+constexpr int64_t kLine = 64;  // bytes of a cache
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 // Rows whose distance is a power of two would meet in the same places of a cache.
 int64_t without_conflicts(int64_t row, DType dtype) {
-  constexpr int64_t kConflict = 1024, kLine = 64;
+  constexpr int64_t kConflict = 1024;
   const auto bytes = static_cast<int64_t>(byte_size(dtype));
   return row * bytes % kConflict == 0 ? row + kLine / bytes : row;
 }
@@ -267,7 +270,37 @@ class ProductEmitter {
     for (const StagedOperand& operand : plan_.staged) emitter_.unstage(operand.node);
   }
 
+  // Rows that are read as they lie begin on other pages in every tile, where the processor does not
+  // see them coming.
+  void fetch_next_rows() {
+    if (plan_.rows.axes.size() != 1 || plan_.summed.size() != 1) return;
+    const size_t rows = plan_.rows.axes[0], deep = plan_.summed[0];
+    if (!is_blocked(rows)) return;
+    const Emitter::Range range = range_of(deep);
+    for (NodeRef load : topological_order(plan_.sums)) {
+      if (load->op != Op::Load || layouts_.contains(load) || !is_always(load->source(2))) continue;
+      const auto bytes = static_cast<int64_t>(byte_size(load->dtype));
+      const int line = static_cast<int>(kLine / bytes);
+      NodeRef elements = load->source(0)->dim(0);
+      const AxisForm& form = analysis_.form(load->source(1));
+      const bool far =
+          is_static(elements) && static_value(elements) * bytes > emitter_.streaming_bytes();
+      if (!far || form.overflow || !(range.extent > 0 && range.extent % line == 0)) continue;
+      const LinearForm across = form.slope(rows), along = form.slope(deep);
+      if (!is_constant(across) || across.constant == 0 || !is_constant(along) ||
+          along.constant != 1)
+        continue;
+      AxisSet copies;
+      copies.add(rows);
+      emitter_.over(deep, range, {1, line}, [&] {
+        for (Coordinate at : emitter_.coordinates(copies))
+          emitter_.fetch(load, at, across.constant * plan_.rows.tile.elements());
+      });
+    }
+  }
+
   void sum_tile(bool all) {
+    fetch_next_rows();
     const std::vector<Emitter::Accumulator> each = accumulators();
     Emitter::State state;
     for (const Emitter::Accumulator& one : each)

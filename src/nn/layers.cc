@@ -50,14 +50,18 @@ Linear::Linear(Module* parent, std::string_view name, int64_t in, int64_t out,
 
 Tensor Linear::operator()(const Tensor& x, Location where) const {
   ModuleCall call("linear", *this, where);
-  Tensor y = matmul(x, transpose(weight));
-  return capture(bias.defined() ? y + bias : y);
+  Tensor y = matmul(for_compute(x), transpose(for_compute(weight)));
+  return capture(bias.defined() ? y + for_compute(bias) : y);
 }
 
 Conv::Conv(Module* parent, std::string_view name, int64_t in, int64_t out,
            const std::vector<int64_t>& kernel, const ConvLayerOptions& options, Location where)
     : Module(parent, name, where),
-      options_{options.stride, options.padding, options.dilation, options.groups},
+      options_{.stride = options.stride,
+               .padding = options.padding,
+               .dilation = options.dilation,
+               .groups = options.groups,
+               .winograd = options.winograd},
       space_(kernel.size()) {
   ModuleCall call("conv", *this, where);
   check_positive("the number of input channels", in);
@@ -79,8 +83,8 @@ Conv::Conv(Module* parent, std::string_view name, int64_t in, int64_t out,
 
 Tensor Conv::operator()(const Tensor& x, Location where) const {
   ModuleCall call("conv", *this, where);
-  return capture(space_ == 1 ? conv1d(x, weight, bias, options_)
-                             : conv2d(x, weight, bias, options_));
+  const auto conv = space_ == 1 ? conv1d : conv2d;
+  return capture(conv(for_compute(x), for_compute(weight), for_compute(bias), options_));
 }
 
 Embedding::Embedding(Module* parent, std::string_view name, int64_t count, int64_t width,

@@ -1,6 +1,7 @@
-// Values of one state into the parameters of another.
+// States as one, and values of one state into the parameters of another.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,20 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 }  // namespace
+
+State join(const std::vector<State>& states, Location where) {
+  CallScope call("join", where);
+  State all;
+  std::unordered_set<std::string_view> names;
+  for (const State& state : states) {
+    for (const auto& [name, tensor] : state)
+      if (!names.insert(name).second)
+        fail(fmt::format("two tensors are called \"{}\"", name),
+             "give modules and compiled functions names of their own");
+    all.insert(all.end(), state.begin(), state.end());
+  }
+  return all;
+}
 
 void load_state(const State& into, const State& from, const LoadOptions& options, Location where) {
   CallScope call("load_state", where);

@@ -6,6 +6,7 @@
 #include <anneal/grad.h>
 #include <anneal/nn.h>
 
+#include "base/host_choice.h"
 #include "nn/module_call.h"
 #include "nn/structure.h"
 #include "tensor/lift.h"
@@ -34,7 +35,8 @@ Module::Module(Module* parent, std::string_view name, Location where) : parent_(
   }
   parent->check_name(name);
   path_ = parent->path_of(name);
-  training_ = parent->training_;
+  *training_ = *parent->training_;
+  *compute_dtype_ = *parent->compute_dtype_;
   parent->children_.push_back(this);
 }
 
@@ -129,9 +131,25 @@ void Module::load(const State& from, const LoadOptions& options, Location where)
   load_state(state(), from, options, where);
 }
 
+bool Module::training() const { return look_at(training_) != 0; }
+
 void Module::train(bool on) {  // NOLINT(misc-no-recursion)
-  training_ = on;
+  choose(training_, on ? 1 : 0);
   for (Module* child : children_) child->train(on);
+}
+
+// NOLINTNEXTLINE(misc-no-recursion)
+void Module::compute_in(std::optional<DType> dtype, Location where) {
+  CallScope call("compute_in", where);
+  if (dtype && !is_float(*dtype))
+    fail(fmt::format("{} is no float", name(*dtype)), "give bf16, f16, f32 or f64");
+  choose(compute_dtype_, dtype ? static_cast<int64_t>(*dtype) : -1);
+  for (Module* child : children_) child->compute_in(dtype, where);
+}
+
+Tensor Module::for_compute(const Tensor& x) const {
+  const int64_t dtype = look_at(compute_dtype_);
+  return dtype >= 0 && x.defined() && is_float(x.dtype()) ? cast(x, static_cast<DType>(dtype)) : x;
 }
 
 void Module::set_frozen(const Filter& filter, bool on) {  // NOLINT(misc-no-recursion)

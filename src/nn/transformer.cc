@@ -232,7 +232,8 @@ Tensor Gpt::operator()(const Tensor& tokens, Location where) const {
   x = dropout(x);
   for (size_t i = 0; i < blocks.size(); ++i) x = blocks[i](x);
   x = norm(x);
-  return capture(head ? (*head)(x) : matmul(x, transpose(embedding.weight)));
+  return capture(head ? (*head)(x)
+                      : matmul(for_compute(x), transpose(for_compute(embedding.weight))));
 }
 
 }  // namespace anneal::nn

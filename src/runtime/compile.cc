@@ -1,5 +1,5 @@
 // compile(): a function is called once with placeholders, and what it builds becomes a plan. Inputs
-// of other shapes or dtypes get a plan of their own.
+// of other shapes or dtypes get a plan of their own, as do modules in another mode.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include <anneal/device.h>
 #include <anneal/random.h>
 
+#include "base/host_choice.h"
 #include "ir/interpreter.h"
 #include "ir/node_map.h"
 #include "runtime/assignments.h"
@@ -44,6 +45,8 @@ std::string shape_text(const Storage& storage) {
 
 struct Captured {
   std::vector<Tensor> results, updates;
+  ChoicesSeen::List choices;  // of the host, that decided what was built
+  int64_t draws = 0;          // taken from the function's own stream
 
   std::vector<NodeRef> roots() const {
     std::vector<NodeRef> all = nodes_of(results);
@@ -52,42 +55,65 @@ struct Captured {
   }
 };
 
-Captured capture(const CompiledFunction::Function& function, const std::vector<Tensor>& inputs) {
+// The function draws from a stream of its own, from its first number on: see with_stream().
+Captured capture(const CompiledFunction::Function& function, const std::vector<Tensor>& inputs,
+                 uint64_t stream_seed) {
   Step step;
+  ChoicesSeen choices;
   Captured captured;
-  {
+  const Generator outer = std::exchange(generator(), Generator(stream_seed));
+  try {
     UserCodeScope user;
     captured.results = function(inputs);
+  } catch (...) {
+    generator() = outer;
+    throw;
   }
+  captured.draws = static_cast<int64_t>(std::exchange(generator(), outer).draw());
   captured.updates = step.updates();
+  captured.choices = choices.take();
   return captured;
 }
 
-// Draws are numbered when they are built. In a plan they count on by themselves: the number of
-// calls is a parameter that each call moves on.
-Captured with_counted_draws(const Captured& captured, const Tensor& calls) {
+// Draws are numbered when they are built. In a plan the stream is a parameter, a key as of
+// Generator::key(), that each call moves on; draws of the user's own generators move on with it.
+Captured with_stream(const Captured& captured, const Tensor& stream, uint64_t stream_seed) {
   const std::vector<NodeRef> roots = captured.roots();
-  int64_t draws = 0;
-  for (NodeRef node : topological_order(roots)) draws += is_draw(node) ? 1 : 0;
-  if (draws == 0) return captured;
-  NodeRef before =
-      make(Op::Mul, {node_of(calls), make_const_like(node_of(calls), static_cast<double>(draws))});
+  const auto seed_low = static_cast<uint32_t>(stream_seed),
+             seed_high = static_cast<uint32_t>(stream_seed >> 32);
+  auto word = [&](int64_t i) { return node_of(squeeze(slice(stream, {{i, i + 1}}), {0})); };
+  auto is = [](NodeRef constant, uint32_t value) {
+    return constant->scalar() == Scalar::of_int(DType::U32, value);
+  };
+  int64_t others = 0;
+  bool draws = false;
   NodeMap<NodeRef> images;
   for (NodeRef node : topological_order(roots)) {
     OriginScope origin(node->origin);
     std::vector<NodeRef> sources;
     for (NodeRef source : node->sources()) sources.push_back(images[source]);
     if (is_draw(node)) {
-      std::vector<NodeRef> dims(node->shape->dims().begin(), node->shape->dims().end());
-      sources[1] = make(Op::Add, {sources[1], broadcast_to(before, dims)});
+      draws = true;
+      const std::vector<NodeRef> dims(node->shape->dims().begin(), node->shape->dims().end());
+      const bool own = is(sources[2], seed_low) && is(sources[3], seed_high);
+      sources[1] = make(Op::Add, {sources[1], broadcast_to(word(2), dims)});
+      if (own) {
+        sources[2] = broadcast_to(word(0), dims);
+        sources[3] = broadcast_to(word(1), dims);
+      }
+      others += own ? 0 : 1;
     }
     images[node] = with_sources(node, sources);
   }
+  if (!draws) return captured;
   Captured counted;
+  counted.choices = captured.choices;
   for (size_t i = 0; i < roots.size(); ++i)
     (i < captured.results.size() ? counted.results : counted.updates)
         .push_back(wrap(images[roots[i]]));
-  counted.updates.push_back(calls.assign(calls + 1));
+  const Tensor last_word = arange(3) == 2;
+  counted.updates.push_back(
+      stream.assign(stream + cast(last_word, DType::U32) * (captured.draws + others)));
   return counted;
 }
 
@@ -191,7 +217,8 @@ struct CompiledFunction::Impl {
   Function function;
   size_t count;
   CompileOptions options;
-  Tensor calls;  // of plans that draw random numbers
+  uint64_t stream_seed;
+  Tensor stream;  // where plans draw random numbers: a key
   std::vector<std::unique_ptr<CapturedPlan>> plans;
 
   std::string input_name(size_t i) const {
@@ -267,7 +294,8 @@ struct CompiledFunction::Impl {
     const std::string device = device_name();
     for (size_t i = 0; i < plans.size(); ++i) {
       SizesOfVariables found;
-      if (plans[i]->device() != device || !match(plans[i]->inputs(), given, found).empty())
+      if (plans[i]->device() != device || !unchanged(plans[i]->captured().choices) ||
+          !match(plans[i]->inputs(), given, found).empty())
         continue;
       sizes = std::move(found);
       std::rotate(plans.begin(), plans.begin() + static_cast<long>(i),
@@ -301,14 +329,12 @@ struct CompiledFunction::Impl {
   }
 
   std::unique_ptr<CapturedPlan> make_plan(const std::vector<Tensor>& inputs) {
-    Captured captured = capture(function, inputs);
+    const Captured captured = capture(function, inputs, stream_seed);
     if (options.check) {
-      const Generator drawn = generator();
-      const Captured again = capture(function, inputs);
-      generator() = drawn;
+      const Captured again = capture(function, inputs, stream_seed);
       check_same_program(captured.roots(), again.roots());
     }
-    return std::make_unique<CapturedPlan>(with_counted_draws(captured, calls), inputs);
+    return std::make_unique<CapturedPlan>(with_stream(captured, stream, stream_seed), inputs);
   }
 
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
@@ -330,10 +356,12 @@ struct CompiledFunction::Impl {
 CompiledFunction::CompiledFunction(Function function, size_t inputs, CompileOptions options,
                                    Location where)
     : impl_(std::make_unique<Impl>(
-          Impl{std::move(function), inputs, std::move(options), Tensor(), {}})) {
+          Impl{std::move(function), inputs, std::move(options), 0, Tensor(), {}})) {
   CallScope call("compile", where);
   impl_->check();
-  impl_->calls = parameter("calls", from_data(std::vector<uint32_t>{0}, {}));
+  Generator stream = generator().split();
+  impl_->stream_seed = stream.seed();
+  impl_->stream = parameter(impl_->options.name + ".random", stream.key());
 }
 CompiledFunction::~CompiledFunction() = default;
 CompiledFunction::CompiledFunction(CompiledFunction&&) noexcept = default;
@@ -385,6 +413,6 @@ std::vector<Tensor> CompiledFunction::program() const {
   return all;
 }
 
-State CompiledFunction::state() const { return {{"calls", impl_->calls}}; }
+State CompiledFunction::state() const { return {{impl_->stream.name(), impl_->stream}}; }
 
 }  // namespace anneal

@@ -11,6 +11,7 @@
 #include "schedule/in_place.h"
 #include "schedule/match_axes.h"
 #include "schedule/substitute.h"
+#include "symbolic/polynomial.h"
 
 namespace anneal {
 namespace {
@@ -172,9 +173,32 @@ class Grouper {
     return keeps_rows || work(producer) + work(consumer) <= kLittleWork;
   }
 
+  // The axis along which a store fills memory.
+  static NodeRef inner_axis(NodeRef store) {
+    for (const LinearForm::Term& term : expand(store->source(1)).terms)
+      if (term.factor == 1 && std::ranges::count(store_axes(store), term.base) > 0)
+        return term.base;
+    return nullptr;
+  }
+
+  // Whether two stores over the same elements fill memory along different axes: together one of
+  // them would scatter them one by one, by itself it is a transpose.
+  bool scatters(const Fragment& f) {
+    if (work(f) <= kLittleWork) return false;
+    for (NodeRef a : f.phases[0])
+      for (NodeRef b : f.phases[0]) {
+        if (store_axes(a).size() != store_axes(b).size()) continue;
+        NodeRef inner = inner_axis(a), other = inner_axis(b);
+        const bool apart = inner && other && inner != other;
+        if (apart && std::ranges::count(store_axes(a), other) > 0) return true;
+      }
+    return false;
+  }
+
   bool committed(int from, int to) {
     if (!has_enough_rows(fragment(from), fragment(to))) return false;
     drop_unread_stores(from, to);
+    if (scatters(candidate_)) return false;
     candidate_.refresh();
     if (static_cast<int>(candidate_.reads.size() + candidate_.writes.size()) >
         std::min(kMostBuffers, options_.capabilities.max_buffers)) {

@@ -22,6 +22,8 @@ namespace {
 // Fewer results than this leave cores idle; less work than this is not worth a second phase.
 constexpr double kFewResults = 512, kMuchWork = 1 << 18, kPieces = 64, kWorkOfPiece = 1 << 14;
 // A block of a product shares its operands, so that it takes more results to keep cores busy.
+constexpr double kTermsOfThread = 64;  // that one thread adds at least
+constexpr double kMostPieces = 1024;   // for which one group is enough to bring them together
 constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
 
 NodeRef identity_of(Op op, DType dtype) {
@@ -69,7 +71,8 @@ class Splitter {
       : program_(program),
         fragment_(fragment),
         eagerness_(options.eagerness),
-        most_buffers_(static_cast<size_t>(options.capabilities.max_buffers)) {}
+        most_buffers_(static_cast<size_t>(options.capabilities.max_buffers)),
+        parallel_(static_cast<double>(options.capabilities.parallel_threads)) {}
 
   void run() {
     if (fragment_.phases.size() != 1 || !fragment_.tiles.empty()) return;
@@ -83,7 +86,9 @@ class Splitter {
     double results = 1;
     for (NodeRef axis : space_) results *= size_estimate(size_of(axis));
     const bool many = results > kFewResults;
-    if (many && (!fragment_.is_product || results > kFewOfProduct)) return;
+    // Where every result is a thread's, few are fewer than there could be threads.
+    const bool idle = parallel_ > 0 && results <= parallel_ / 4 && !fragment_.is_product;
+    if (many && !idle && (!fragment_.is_product || results > kFewOfProduct)) return;
     reductions_ = outermost_reductions(stores);
     // One that another one needs would have to wait for it.
     for (NodeRef reduction : reductions_)
@@ -93,6 +98,7 @@ class Splitter {
     for (NodeRef reduction : reductions_) work = std::max(work, results * elements_of(reduction));
     work *= eagerness_;
     if (work < (many ? kMuchWorkOfProduct : kMuchWork)) return;
+    if (idle) return split(std::clamp(std::min(parallel_ / results, kMostPieces), 2.0, std::ceil(work / results / kTermsOfThread)));
     split(many ? kPiecesOfProduct : std::min(kPieces, std::ceil(work / kWorkOfPiece)));
   }
 
@@ -238,6 +244,7 @@ class Splitter {
   Fragment& fragment_;
   double eagerness_;
   size_t most_buffers_;
+  double parallel_;  // threads that keep the device busy; 0: lanes are no threads
   std::vector<NodeRef> space_, reductions_;
   NodeRef place_ = nullptr, results_ = nullptr, buffer_ = nullptr;
 };

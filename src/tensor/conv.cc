@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "tensor/movement.h"
 #include "tensor/named_gradient.h"
 #include "tensor/windows.h"
+#include "tensor/winograd.h"
 
 namespace anneal {
 namespace {
@@ -23,6 +25,7 @@ struct Conv {
   std::vector<int64_t> kernel;
   std::vector<Window> windows;
   int64_t groups;
+  bool winograd;  // whether that may be used
 };
 
 // The numbers of a text, one after the other.
@@ -76,7 +79,8 @@ Conv checked_conv(const Operand& x, const Operand& weight, const Tensor& bias,
             space,
             {},
             {},
-            options.groups};
+            options.groups,
+            options.winograd};
   check_rank("x", conv.x, space, "[batch, channels, space..]");
   check_rank("weight", conv.weight, space, weight_layout);
   conv.kernel = kernel_of(conv.weight);
@@ -163,18 +167,22 @@ std::vector<NodeRef> grouped_sizes(const Conv& conv) {
 
 // ---- gradients
 
+constexpr std::string_view kDirect = " direct";
+
 std::string gradient_symbol(const char* name, const Conv& c) {
   std::string text = fmt::format("{} {}", name, c.groups);
   for (const Window& w : c.windows)
     text += fmt::format(" {} {} {}", w.stride, w.padding, w.dilation);
+  if (!c.winograd) text += kDirect;
   return text;
 }
 
-// A convolution as its symbol says it.
-Conv conv_of(NodeRef node) {
-  Conv c{wrap(node->source(1)), wrap(node->source(2)), {}, node->source(1)->rank() - 2, {}, {}, 1};
+// A convolution of x with a weight as a symbol says it.
+Conv conv_of(NodeRef node, const Tensor& x, const Tensor& weight) {
+  const std::string_view text = node->arg.symbol->text();
+  Conv c{x, weight, {}, x.rank() - 2, {}, {}, 1, !text.ends_with(kDirect)};
   c.kernel = kernel_of(c.weight);
-  TextNumbers numbers(node->arg.symbol->text());
+  TextNumbers numbers(text);
   c.groups = numbers.next();
   for (size_t i = 0; i < c.space; ++i) {
     const int64_t stride = numbers.next(), padding = numbers.next();
@@ -182,10 +190,24 @@ Conv conv_of(NodeRef node) {
   }
   return c;
 }
+Conv conv_of(NodeRef node) { return conv_of(node, wrap(node->source(1)), wrap(node->source(2))); }
+
+// Where Winograd's way could be gone.
+std::optional<Border> winograd_border(const Conv& c) {
+  const bool simple = c.winograd && c.space == 2 && c.groups == 1 &&
+                      std::ranges::all_of(c.windows, [](const Window& w) {
+                        return w.stride == 1 && w.dilation == 1;
+                      });
+  if (!simple) return {};
+  return Border{c.windows[0].padding, c.windows[1].padding};
+}
 
 // Sums over batch and windows of gradient * patch, the form kernels look for:
 // [groups, O / groups, C, kernel.., N, windows..].
 Tensor weight_gradient(const Conv& c, const Tensor& x, const Tensor& gradient) {
+  if (auto border = winograd_border(c); border && winograd_pays(x, c.weight, *border))
+    return with_named_gradient(winograd_weights(x, gradient, *border),
+                               gradient_symbol("conv_weights", c), {x, gradient});
   NodeRef patches = node_of(sliding_windows(pad_windows(x, c.windows), c.windows));
   NodeRef g = node_of(gradient);
   std::vector<NodeRef> weight = grouped_sizes(c);  // [groups, O / groups, C, kernel..]
@@ -227,6 +249,8 @@ Tensor weight_gradient(const Conv& c, const Tensor& x, const Tensor& gradient) {
 
 // Of what was checked, without a bias.
 Tensor apply(const Conv& c, const Tensor& x) {
+  if (auto border = winograd_border(c); border && winograd_pays(x, c.weight, *border))
+    return winograd(x, c.weight, *border);
   Tensor kernels = wrap(reshape_node(node_of(c.weight), grouped_sizes(c)));
   return convolve(pad_windows(x, c.windows), kernels, c.windows);
 }
@@ -326,6 +350,9 @@ NodeRef adjoint_phase(const Conv& c, NodeRef y, const std::vector<Phase>& phases
 
 // The adjoint of a convolution, whose x has these sizes in space.
 Tensor adjoint(const Conv& c, const Tensor& y, const Sizes& sizes) {
+  if (auto border = winograd_border(c); border && winograd_adjoint_pays(y, c.weight, *border))
+    return with_named_gradient(winograd_adjoint(y, c.weight, *border),
+                               gradient_symbol("conv_transpose", c), {y, c.weight});
   Sizes steps;
   int64_t count = 1;
   for (size_t i = 0; i < c.space; ++i) {
@@ -408,6 +435,12 @@ Sizes space_of(const Tensor& x) {
 std::vector<Tensor> conv_gradient(NodeRef node, const Tensor& gradient) {
   Conv c = conv_of(node);
   return {adjoint(c, gradient, space_of(c.x)), weight_gradient(c, c.x, gradient)};
+}
+
+std::vector<Tensor> conv_weights_gradient(NodeRef node, const Tensor& gradient) {
+  Conv c = conv_of(node, wrap(node->source(1)), gradient);
+  const Tensor y = wrap(node->source(2));
+  return {adjoint(c, y, space_of(c.x)), apply(c, c.x)};
 }
 
 std::vector<Tensor> conv_transpose_gradient(NodeRef node, const Tensor& gradient) {

@@ -1,4 +1,5 @@
-// Losses: one value an element, then the mean, the sum or neither. Computed in f32 at least.
+// Losses: one value an element, then the mean, the sum or neither. They are f32 at least: a loss
+// that is scaled or averaged over many steps has no digits to give away.
 #include <array>
 
 #include <fmt/format.h>
@@ -78,14 +79,13 @@ Tensor cross_entropy(const Operand& logits, const Operand& target, Reduction red
   Tensor losses = -score_of(log_p, classes);
   if (label_smoothing > 0)
     losses = losses * (1 - label_smoothing) - mean(log_p, axis) * label_smoothing;
-  DType dtype = real_dtype(logits);
-  if (!ignore_index) return cast(reduced(losses, reduction), dtype);
+  if (!ignore_index) return reduced(losses, reduction);
 
   // In 64 bits, as the index to ignore may be one that the target's dtype cannot hold.
   Tensor counts = cast(classes, DType::I64) != *ignore_index;
   losses = where(counts, losses, 0);
-  if (reduction != Reduction::Mean) return cast(reduced(losses, reduction), dtype);
-  return cast(sum(losses) / sum(cast(counts, losses.dtype())), dtype);
+  if (reduction != Reduction::Mean) return reduced(losses, reduction);
+  return sum(losses) / sum(cast(counts, losses.dtype()));
 }
 
 Tensor nll_loss(const Operand& log_probabilities, const Operand& target, Reduction reduction) {
@@ -93,15 +93,14 @@ Tensor nll_loss(const Operand& log_probabilities, const Operand& target, Reducti
   Tensor scores = widen(log_probabilities);
   check_classes("log_probabilities", scores, target);
   Tensor losses = -score_of(scores, wrap(node_of(target)));
-  return cast(reduced(losses, reduction), real_dtype(log_probabilities));
+  return reduced(losses, reduction);
 }
 
 Tensor mse_loss(const Operand& prediction, const Operand& target, Reduction reduction) {
   CallScope call("mse_loss", prediction.where());
   check_same_shape("prediction", prediction, target);
-  DType dtype = real_dtype(meeting_dtype(std::array{&prediction, &target}));
-  Tensor difference = cast(prediction, wide_dtype(dtype)) - cast(target, wide_dtype(dtype));
-  return cast(reduced(square(difference), reduction), dtype);
+  DType dtype = wide_dtype(meeting_dtype(std::array{&prediction, &target}));
+  return reduced(square(cast(prediction, dtype) - cast(target, dtype)), reduction);
 }
 
 // -(y log s(x) + (1 - y) log(1 - s(x))) = x (step(x) - y) + log(1 + e^-|x|): both parts are
@@ -109,10 +108,10 @@ Tensor mse_loss(const Operand& prediction, const Operand& target, Reduction redu
 Tensor bce_with_logits(const Operand& logits, const Operand& target, Reduction reduction) {
   CallScope call("bce_with_logits", logits.where());
   check_same_shape("logits", logits, target);
-  DType dtype = real_dtype(meeting_dtype(std::array{&logits, &target}));
-  Tensor x = cast(logits, wide_dtype(dtype)), y = cast(target, wide_dtype(dtype));
+  DType dtype = wide_dtype(meeting_dtype(std::array{&logits, &target}));
+  Tensor x = cast(logits, dtype), y = cast(target, dtype);
   Tensor losses = x * (where(x >= 0, 1.0, 0.0) - y) + softplus(where(x >= 0, -x, x));
-  return cast(reduced(losses, reduction), dtype);
+  return reduced(losses, reduction);
 }
 
 }  // namespace anneal

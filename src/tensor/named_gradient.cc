@@ -8,6 +8,7 @@ NamedGradient find_named_gradient(std::string_view symbol) {
   const std::string_view name = symbol.substr(0, symbol.find(' '));
   if (name == "conv") return conv_gradient;
   if (name == "conv_transpose") return conv_transpose_gradient;
+  if (name == "conv_weights") return conv_weights_gradient;
   return nullptr;
 }
 

@@ -24,5 +24,7 @@ Tensor with_named_gradient(const Tensor& value, std::string_view symbol,
 // "conv groups (stride padding dilation).." and the same of a transposed one: of x and weight.
 std::vector<Tensor> conv_gradient(NodeRef node, const Tensor& gradient);
 std::vector<Tensor> conv_transpose_gradient(NodeRef node, const Tensor& gradient);
+// Of the gradient of a convolution with respect to its weight: of x and the result's gradient.
+std::vector<Tensor> conv_weights_gradient(NodeRef node, const Tensor& gradient);
 
 }  // namespace anneal

@@ -12,6 +12,7 @@
 
 #include "codegen/wgsl/arithmetic.h"
 #include "codegen/wgsl/barriers.h"
+#include "codegen/wgsl/neighbours.h"
 
 namespace anneal::wgsl {
 namespace {
@@ -30,6 +31,22 @@ int lanes_of(const Program& program) {
   return lanes;
 }
 
+// Locals that each thread has to itself; where there is room for all of them, memory of the group is
+// nearer.
+std::vector<bool> private_locals(const Program& program) {
+  constexpr int64_t kRoom = 16 << 10;
+  std::vector<bool> own;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < program.locals.size(); ++i) {
+    own.push_back(is_private(program, i));
+    bytes += program.locals[i].elements *
+             std::max<int64_t>(4, static_cast<int64_t>(byte_size(program.locals[i].dtype)));
+  }
+  const int64_t scratch = lanes_of(program) * 16;  // of combinations
+  if (bytes + scratch <= kRoom) own.assign(own.size(), false);
+  return own;
+}
+
 class Writer {
  public:
   Writer(const Program& program, const ShaderOptions& options)
@@ -37,10 +54,11 @@ class Writer {
         options_(options),
         arithmetic_(options.wide_index),
         barriers_(find_barriers(program)),
+        neighbours_(program, barriers_),
         threads_(lanes_of(program)),
         names_(program.code.size()),
         never_negative_(program.code.size()) {
-    for (size_t i = 0; i < program.locals.size(); ++i) private_.push_back(is_private(program, i));
+    private_ = private_locals(program);
   }
 
   Shader write() {
@@ -51,7 +69,7 @@ class Writer {
     }
     Shader shader;
     shader.threads = threads_;
-    shader.text = declarations(shader) + arithmetic_.library() + combinations() + frame();
+    shader.text = (uses_subgroups() ? "enable subgroups;\n" : "") + declarations(shader) + arithmetic_.library() + combinations() + frame();
     return shader;
   }
 
@@ -82,6 +100,17 @@ class Writer {
     return false;
   }
 
+  // Of buffers that are the same, all or none are.
+  bool is_vectors(uint64_t buffer) const {
+    if (is_local(buffer)) return neighbours_.is_vectors(buffer);
+    for (size_t i = 0; i < program_.buffers.size(); ++i)
+      if (bound(i) == bound(buffer) && !neighbours_.is_vectors(i)) return false;
+    return true;
+  }
+  const Neighbours* neighbours(size_t at) const {
+    return is_vectors(program_.code[at].bits) ? neighbours_.of(at) : nullptr;
+  }
+
   // Some are tiles, which have become locals.
   bool is_used(uint64_t buffer) const {
     return std::ranges::any_of(program_.code, [&](const Instruction& each) {
@@ -98,7 +127,8 @@ class Writer {
   std::string element_type(uint64_t buffer) const {
     if (is_packed(buffer)) return is_written(buffer) ? "atomic<u32>" : "u32";
     const DType dtype = program_.buffer_dtype(buffer);
-    return is_bool(dtype) ? "u32" : arithmetic_.type(dtype);
+    const std::string type = is_bool(dtype) ? "u32" : arithmetic_.type(dtype);
+    return is_vectors(buffer) ? fmt::format("vec4<{}>", type) : type;
   }
 
   std::string declarations(Shader& shader) {
@@ -209,7 +239,13 @@ class Writer {
       }
       case Code::Zip: throw InternalError("lanes that are threads cannot be zipped");
       case Code::Load: load(at, each); return;
-      case Code::Store: store(each); return;
+      case Code::Store:
+        if (const Neighbours* group = neighbours(at)) {
+          if (group->last == at) store_neighbours(each, *group);
+          return;
+        }
+        store(each);
+        return;
       case Code::Prefetch: return;
       case Code::Loop: open_loop(at, each); return;
       case Code::Carry:
@@ -283,7 +319,9 @@ class Writer {
     const DType dtype = each.dtype;
     const std::string buffer = buffer_name(each.bits);
     if (!is_packed(each.bits)) {
-      const std::string element = fmt::format("{}[{}]", buffer, at);
+      const std::string element = is_vectors(each.bits)
+                                      ? fmt::format("{}[({}) >> 2u][({}) & 3u]", buffer, at, at)
+                                      : fmt::format("{}[{}]", buffer, at);
       return is_bool(dtype) ? fmt::format("({} != 0u)", element) : element;
     }
     const int shift = byte_size(dtype) == 2 ? 1 : 2, in_word = (1 << shift) - 1;
@@ -299,7 +337,47 @@ class Writer {
     return part;
   }
 
+  // The number of the vector.
+  std::string vector_place(const Neighbours& group) const {
+    auto word = [&](ValueId value) {
+      const std::string& name = names_[static_cast<size_t>(value)];
+      return options_.wide_index ? fmt::format("bitcast<i32>({}.x)", name) : name;
+    };
+    std::string place = group.base == kNoValue ? "0" : word(group.base);
+    if (group.step != kNoValue) place += fmt::format(" + i32(lane) * {}", word(group.step));
+    return fmt::format("u32((({}) >> 2u) + {})", place, group.offset / 4);
+  }
+
+  void load_neighbours(const Instruction& each, const Neighbours& group) {
+    const std::string value = fmt::format("{}[{}]", buffer_name(each.bits), vector_place(group));
+    const std::string name = fmt::format("q{}", group.first);
+    if (each.operands[1] == kNoValue) {
+      line("let {} = {};", name, value);
+    } else {
+      const std::string type = element_type(each.bits);
+      line("var {}: {};", name, type);
+      line("if ({}) {{ {} = {}; }} else {{ {} = {}(); }}", text(each, 1), name, value, name, type);
+    }
+    for (size_t i = 0; i < group.members.size(); ++i)
+      names_[group.members[i]] = fmt::format("{}.{}", name, "xyzw"[i]);
+  }
+
+  void store_neighbours(const Instruction& each, const Neighbours& group) {
+    std::vector<std::string> values;
+    for (size_t member : group.members) values.push_back(text(program_.code[member], 2));
+    const std::string store = fmt::format("{}[{}] = {}({});", buffer_name(each.bits), vector_place(group),
+                                          element_type(each.bits), fmt::join(values, ", "));
+    if (each.operands[1] == kNoValue)
+      line("{}", store);
+    else
+      line("if ({}) {{ {} }}", text(each, 1), store);
+  }
+
   void load(size_t at, const Instruction& each) {
+    if (const Neighbours* group = neighbours(at)) {
+      if (group->first == at) load_neighbours(each, *group);
+      return;
+    }
     const std::string where = place(each);
     const std::string value = loaded(each, where);
     if (each.operands[1] == kNoValue) return let(at, value);
@@ -396,6 +474,13 @@ class Writer {
     return function;
   }
 
+  bool uses_subgroups() const {
+    const bool exchanged = std::ranges::all_of(combined_, [](const auto& each) {
+      return !is_bool(each.second.second) && byte_size(each.second.second) <= 4;
+    });
+    return options_.subgroup > 1 && threads_ % options_.subgroup == 0 && !combined_.empty() && exchanged;
+  }
+
   // Upper half into lower half until one is left, the order that every device has.
   std::string combinations() {
     std::string text;
@@ -414,8 +499,31 @@ class Writer {
       auto kept_as = [&](const std::string& value) {
         return is_bool(what.second) ? fmt::format("u32({})", value) : value;
       };
+      const std::string head =
+          fmt::format("fn {}(value: {}, lane: u32) -> {} {{\n", function, type, type);
+      if (uses_subgroups()) {
+        // Within subgroups by exchange, between them through memory.
+        auto with = [&](const std::string& other) {
+          const Operand pair[] = {{"total", what.second}, {other, what.second}};
+          return arithmetic_.compute(what.first, what.second, pair);
+        };
+        text += head;
+        text += "  var total = value;\n";
+        for (int distance = options_.subgroup / 2; distance > 0; distance /= 2)
+          text += fmt::format("  total = {};\n", with(fmt::format("subgroupShuffleXor(total, {}u)", distance)));
+        text += fmt::format(
+            "  workgroupBarrier();\n"
+            "  if (lane % {0}u == 0u) {{ {1}[lane / {0}u] = {2}; }}\n"
+            "  workgroupBarrier();\n"
+            "  total = {3};\n",
+            options_.subgroup, memory, kept_as("total"), read("0"));
+        for (int i = 1; i < threads_ / options_.subgroup; ++i)
+          text += fmt::format("  total = {};\n", with(read(std::to_string(i))));
+        text += "  return total;\n}\n";
+        continue;
+      }
+      text += head;
       text += fmt::format(
-          "fn {}(value: {}, lane: u32) -> {} {{\n"
           "  workgroupBarrier();\n"
           "  {}[lane] = {};\n"
           "  for (var half = {}u; half > 0u; half = half >> 1u) {{\n"
@@ -425,7 +533,7 @@ class Writer {
           "  workgroupBarrier();\n"
           "  return {};\n"
           "}}\n",
-          function, type, type, memory, kept_as("value"), threads_ / 2, memory,
+          memory, kept_as("value"), threads_ / 2, memory,
           kept_as(arithmetic_.compute(what.first, what.second, halves)), read("0"));
     }
     return text;
@@ -435,6 +543,7 @@ class Writer {
   const ShaderOptions& options_;
   Arithmetic arithmetic_;
   std::vector<Barrier> barriers_;
+  NeighbourAccesses neighbours_;
   int threads_;
   std::vector<std::string> names_;
   std::vector<bool> never_negative_;  // of indices
@@ -449,10 +558,11 @@ class Writer {
 
 LocalBytes local_bytes(const Program& program) {
   LocalBytes bytes;
+  const std::vector<bool> own = private_locals(program);
   for (size_t i = 0; i < program.locals.size(); ++i) {
     const LocalBuffer& local = program.locals[i];
     const int64_t each = std::max<int64_t>(4, static_cast<int64_t>(byte_size(local.dtype)));
-    if (is_private(program, i))
+    if (own[i])
       bytes.of_thread += local.elements / lanes_of(program) * each;
     else
       bytes.of_group += (local.elements * each + 15) / 16 * 16;

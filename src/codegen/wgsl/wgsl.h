@@ -13,6 +13,7 @@ struct ShaderOptions {
   bool wide_index = false;  // positions may not fit 31 bits
   // By buffer: the one before it that is the same memory, and bound for both; empty: none is.
   std::vector<int> same_as = {};
+  int subgroup = 0;  // threads of a subgroup, always so many; 0: none, or they differ
 };
 
 // Buffers are bindings of group 0 by number, all of them read_write, so that parts of one piece of

@@ -187,7 +187,8 @@ Capabilities cpu_capabilities() {
     if (cache.level == 1)
       capabilities.nearest_memory_bytes = std::clamp<int64_t>(cache.bytes, 16 << 10, 256 << 10);
     if (cache.level == 3) {
-      capabilities.streaming_bytes = cache.bytes;
+      // The rest is for what is read and written in between.
+      capabilities.streaming_bytes = cache.bytes / 4;
       capabilities.tile_memory_bytes = std::clamp<int64_t>(cache.bytes / 4, 1 << 20, 16 << 20);
     }
     if (cache.level == 2)  // half of it, for what else passes through

@@ -97,6 +97,7 @@ class GpuExecutable : public Executable {
     std::vector<NodeRef> cells, elements;
     for (const KernelBody* body : distinct.bodies) {
       LoweredBody lowered = lower_within(*body, capabilities, gpu().limits().workgroup_bytes);
+      lowered.program.name = fmt::format("kernel{}", kernels_.size());
       kernels_.push_back({std::move(lowered.program), is_wide(*body), {}});
       cells.push_back(lowered.cells);
     }
@@ -177,7 +178,10 @@ class GpuExecutable : public Executable {
 
   webgpu::KernelSource source_of(const Code& kernel, const std::vector<int>& same_as,
                                  std::vector<int>& bound) const {
-    wgsl::Shader shader = wgsl::write_shader(kernel.program, {kernel.wide, same_as});
+    const webgpu::AdapterInfo& adapter = gpu().adapter();
+    const bool same_size = adapter.subgroup_min == adapter.subgroup_max;
+    const int subgroup = gpu().subgroups() && same_size ? adapter.subgroup_min : 0;
+    wgsl::Shader shader = wgsl::write_shader(kernel.program, {kernel.wide, same_as, subgroup});
     bound = shader.buffers;
     webgpu::KernelSource source;
     source.name = kernel.program.name;
@@ -296,7 +300,7 @@ class GpuExecutable : public Executable {
         const Place& place = arguments.buffers[buffer];
         const int64_t size = std::max<int64_t>(4, elements[buffer] * element_bytes_[buffer]);
         if (place.memory)
-          bindings.push_back({buffer_of(place), place.offset, (size + 3) / 4 * 4});
+          bindings.push_back({buffer_of(place), place.offset, (size + 15) / 16 * 16});
         else
           bindings.push_back(nothing(empty++));
       }
@@ -364,7 +368,7 @@ class WebGpuDevice : public Device {
         std::make_unique<webgpu::Buffer>(gpu()->create_buffer((std::max<int64_t>(bytes, 1) + 15) / 16 * 16));
     return std::make_unique<GpuMemory>(std::move(buffer), bytes);
   }
-  int64_t available_bytes() const override { return INT64_MAX; }  // nobody tells
+  int64_t available_bytes() const override { return int64_t{1} << 60; }  // nobody tells
 
   bool shares_host_memory() const override { return false; }
   void wait() override { gpu()->wait(); }
@@ -395,6 +399,7 @@ WebGpuOptions WebGpuOptions::from_environment() {
   WebGpuOptions options;
   options.adapter = given("ANNEAL_ADAPTER");
   options.gpu.minimum_limits = given("ANNEAL_WEBGPU_LIMITS") == "minimum";
+  options.gpu.trust_shaders = true;  // they are ours, and read nothing that is not there
   if (given("ANNEAL_WEBGPU_TILES") == "gpu") options.tiles = Tiles::Gpu;
   if (given("ANNEAL_WEBGPU_TILES") == "cpu") options.tiles = Tiles::Cpu;
   return options;

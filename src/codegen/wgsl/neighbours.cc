@@ -1,0 +1,138 @@
+#include "codegen/wgsl/neighbours.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace anneal::wgsl {
+namespace {
+
+constexpr int64_t kWidth = 4;
+
+bool is_access(const Instruction& each) {
+  return each.code == Code::Load || each.code == Code::Store;
+}
+
+bool is_control(Code code) {
+  return code == Code::Loop || code == Code::EndLoop || code == Code::If || code == Code::EndIf;
+}
+
+}  // namespace
+
+NeighbourAccesses::NeighbourAccesses(const Program& program, const std::vector<Barrier>& barriers)
+    : program_(program),
+      group_of_(program.code.size(), -1),
+      vectors_(program.buffers.size() + program.locals.size()) {
+  size_t begin = 0;
+  for (size_t i = 0; i <= program.code.size(); ++i) {
+    const bool ends = i == program.code.size() || is_control(program.code[i].code) ||
+                      barriers[i].buffers || barriers[i].locals;
+    if (!ends) continue;
+    find_in(begin, i, barriers);
+    begin = i;
+  }
+  choose_buffers();
+}
+
+NeighbourAccesses::Place NeighbourAccesses::place_of(const Instruction& access) const {
+  Place place{access.operands[0]};
+  if (at(place.base).code == Code::Ramp) {
+    place.step = at(place.base).operands[1];
+    place.base = at(place.base).operands[0];
+  }
+  const Instruction& sum = at(place.base);
+  if (sum.code == Code::Compute && sum.op == Op::Add) {
+    const Instruction& last = at(sum.operands[1]);
+    if (last.code == Code::Constant)
+      return {sum.operands[0], place.step, static_cast<int64_t>(last.bits)};
+  }
+  if (sum.code == Code::Constant && place.step != kNoValue)
+    return {kNoValue, place.step, static_cast<int64_t>(sum.bits)};
+  return place;
+}
+
+bool NeighbourAccesses::is_multiple(ValueId value, int64_t of) const {
+  const Instruction& each = at(value);
+  auto both = [&](size_t a, size_t b) {
+    return is_multiple(each.operands[a], of) && is_multiple(each.operands[b], of);
+  };
+  switch (each.code) {
+    case Code::Constant: return static_cast<int64_t>(each.bits) % of == 0;
+    case Code::Splat: return is_multiple(each.operands[0], of);
+    case Code::Ramp: return both(0, 1);
+    case Code::Loop: return both(0, 2);
+    case Code::Compute: break;
+    default: return false;
+  }
+  if (each.op == Op::Add || each.op == Op::Mod || each.op == Op::Min || each.op == Op::Max)
+    return both(0, 1);
+  if (each.op == Op::Mul)
+    return is_multiple(each.operands[0], of) || is_multiple(each.operands[1], of);
+  return false;
+}
+
+void NeighbourAccesses::find_in(size_t begin, size_t end, const std::vector<Barrier>&) {
+  // Accesses alike but for their offset.
+  using Kind = std::tuple<Code, uint64_t, ValueId, ValueId, ValueId>;  // buffer, base, step, mask
+  std::map<Kind, std::map<int64_t, size_t>> found;
+  std::map<uint64_t, std::vector<std::pair<ValueId, ValueId>>> bases;  // by buffer
+  std::map<uint64_t, bool> stored;
+  for (size_t i = begin; i < end; ++i) {
+    const Instruction& each = program_.code[i];
+    if (!is_access(each)) continue;
+    const Place place = place_of(each);
+    bases[each.bits].emplace_back(place.base, place.step);
+    stored[each.bits] = stored[each.bits] || each.code == Code::Store;
+    const bool own = each.lanes > 1 && at(each.operands[0]).lanes > 1;
+    const DType dtype = program_.buffer_dtype(each.bits);
+    if (!own || byte_size(dtype) != 4) continue;
+    found[{each.code, each.bits, place.base, place.step, each.operands[1]}].emplace(place.offset, i);
+  }
+  for (const auto& [kind, members] : found) {
+    const uint64_t buffer = std::get<1>(kind);
+    const ValueId base = std::get<2>(kind), step = std::get<3>(kind);
+    // What is stored may be moved past accesses to other elements only.
+    const bool apart = std::ranges::all_of(bases[buffer], [&](const auto& other) {
+      return other == std::pair(base, step);
+    });
+    if (stored[buffer] && !apart) continue;
+    if (base != kNoValue && !is_multiple(base, kWidth)) continue;
+    if (step != kNoValue && !is_multiple(step, kWidth)) continue;
+    for (const auto& [offset, first] : members) {
+      if (offset % kWidth != 0) continue;
+      Neighbours group;
+      group.base = base;
+      group.step = step;
+      group.offset = offset;
+      group.first = group.last = first;
+      bool whole = true;
+      for (int64_t i = 0; i < kWidth && whole; ++i) {
+        auto member = members.find(offset + i);
+        whole = member != members.end();
+        if (!whole) break;
+        group.members[static_cast<size_t>(i)] = member->second;
+        group.first = std::min(group.first, member->second);
+        group.last = std::max(group.last, member->second);
+      }
+      if (!whole) continue;
+      for (size_t member : group.members) group_of_[member] = static_cast<int>(groups_.size());
+      groups_.push_back(group);
+    }
+  }
+}
+
+void NeighbourAccesses::choose_buffers() {
+  std::vector<bool> some(vectors_.size()), parts(vectors_.size());
+  for (size_t i = 0; i < program_.code.size(); ++i) {
+    const Instruction& each = program_.code[i];
+    if (!is_access(each)) continue;
+    const bool whole = group_of_[i] >= 0;
+    some[each.bits] = some[each.bits] || whole;
+    parts[each.bits] = parts[each.bits] || (!whole && each.code == Code::Store);
+  }
+  for (size_t i = 0; i < vectors_.size(); ++i) vectors_[i] = some[i] && !parts[i];
+  for (size_t i = 0; i < program_.code.size(); ++i)
+    if (is_access(program_.code[i]) && !vectors_[program_.code[i].bits]) group_of_[i] = -1;
+}
+
+}  // namespace anneal::wgsl
