@@ -262,11 +262,11 @@ class Executor::Run {
 
   void finish() {
     for (const CompiledProgram::Source& source : compiled_.values())
-      if (source.slot < 0) changed(*results_[static_cast<size_t>(&source - compiled_.values().data())]);
+      if (source.slot < 0)
+        changed(*results_[static_cast<size_t>(&source - compiled_.values().data())]);
     for (int slot : compiled_.assigned_slots()) changed(*slots_[static_cast<size_t>(slot)]);
     for (const auto& [from, to] : same_values_) copy(*from, *to);
   }
-
 
   Executor& executor_;
   Device& device_;

@@ -125,7 +125,7 @@ void GpuState::check() {
   if (lost)
     throw DeviceLost(
         fmt::format("the GPU \"{}\" was lost: {}", adapter.name, lost_reason()),
-        "what it alone held is gone: load what was saved last, and run again; if it happens again, "
+        "what it alone held is gone: start again from what was saved last; if it happens again, "
         "use smaller sizes or look for a newer driver",
         {});
   std::lock_guard guard(news_mutex_);

@@ -31,8 +31,8 @@ class PipelineCache {
 
   Gpu& gpu_;
   size_t most_;
-  std::mutex mutex_;  // of what follows
-  std::list<Entry> entries_;  // the last used first
+  std::mutex mutex_;                                                         // of what follows
+  std::list<Entry> entries_;                                                 // the last used first
   std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;  // views of the entries
 };
 

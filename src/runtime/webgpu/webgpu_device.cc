@@ -34,7 +34,8 @@ const webgpu::Buffer* buffer_of(Place place) {
   return static_cast<const webgpu::Buffer*>(place.memory);
 }
 
-// Lowered so that its tiles fit the memory of a group: the less is kept there, the smaller they are.
+// Lowered so that its tiles fit the memory of a group: the less is kept there, the smaller they
+// are.
 LoweredBody lower_within(const KernelBody& body, Capabilities capabilities, int64_t most) {
   std::vector<std::string> disabled;
   while (true) {
@@ -127,7 +128,8 @@ class GpuExecutable : public Executable {
     std::lock_guard lock(mutex_);
     if (open_ != current_->get()) move_to(current_->get());
     const Ready& ready = prepared(arguments);
-    const size_t first = phases_[static_cast<size_t>(begin)], last = phases_[static_cast<size_t>(end)];
+    const size_t first = phases_[static_cast<size_t>(begin)],
+                 last = phases_[static_cast<size_t>(end)];
     std::vector<webgpu::Dispatch> dispatches;
     for (size_t i = first; i < last; ++i)
       if (ready.dispatches[i].pipeline) dispatches.push_back(ready.dispatches[i]);
@@ -278,7 +280,8 @@ class GpuExecutable : public Executable {
       uint32_t* given = words.data() + offsets[i] / 4;
       given[0] = static_cast<uint32_t>(cells[parts_[i].kernel]);
       for (size_t k = 0; k < parts_[i].sizes.size(); ++k) {
-        const auto size = static_cast<uint64_t>(arguments.sizes[static_cast<size_t>(parts_[i].sizes[k])]);
+        const auto size =
+            static_cast<uint64_t>(arguments.sizes[static_cast<size_t>(parts_[i].sizes[k])]);
         given[4 + 2 * k] = static_cast<uint32_t>(size);
         given[5 + 2 * k] = static_cast<uint32_t>(size >> 32);
       }
@@ -364,8 +367,8 @@ class WebGpuDevice : public Device {
 
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override {
     // Kernels take whole words of what they are bound to.
-    auto buffer =
-        std::make_unique<webgpu::Buffer>(gpu()->create_buffer((std::max<int64_t>(bytes, 1) + 15) / 16 * 16));
+    auto buffer = std::make_unique<webgpu::Buffer>(
+        gpu()->create_buffer((std::max<int64_t>(bytes, 1) + 15) / 16 * 16));
     return std::make_unique<GpuMemory>(std::move(buffer), bytes);
   }
   int64_t available_bytes() const override { return int64_t{1} << 60; }  // nobody tells
@@ -389,7 +392,14 @@ class WebGpuDevice : public Device {
   Capabilities capabilities_;
 };
 
+std::optional<std::string>& chosen_adapter() {
+  static std::optional<std::string> chosen;
+  return chosen;
+}
+
 }  // namespace
+
+void set_webgpu_adapter(std::string selector) { chosen_adapter() = std::move(selector); }
 
 WebGpuOptions WebGpuOptions::from_environment() {
   auto given = [](const char* name) -> std::string_view {
@@ -397,7 +407,7 @@ WebGpuOptions WebGpuOptions::from_environment() {
     return value ? value : "";
   };
   WebGpuOptions options;
-  options.adapter = given("ANNEAL_ADAPTER");
+  options.adapter = chosen_adapter().value_or(std::string(given("ANNEAL_ADAPTER")));
   options.gpu.minimum_limits = given("ANNEAL_WEBGPU_LIMITS") == "minimum";
   options.gpu.trust_shaders = true;  // they are ours, and read nothing that is not there
   if (given("ANNEAL_WEBGPU_TILES") == "gpu") options.tiles = Tiles::Gpu;
