@@ -21,7 +21,8 @@ CellPlan Planner::plan_tiles() {
   GridAxis& rows = plan.grid.back();
   if (vectors) rows.tile.lanes = std::max(1, capabilities_.vector_bytes / 4);
   if (vectors && !can_turn()) {
-    const auto count = static_cast<uint64_t>(std::max<int64_t>(1, analysis_.expected_size(rows.axis)));
+    const auto count =
+        static_cast<uint64_t>(std::max<int64_t>(1, analysis_.expected_size(rows.axis)));
     rows.tile.lanes = static_cast<int>(
         std::clamp<uint64_t>(std::bit_ceil(count), 2, static_cast<uint64_t>(rows.tile.lanes)));
     lanes_ = rows.tile.lanes;  // of sums that rows share, too: a group has one number of threads
