@@ -15,7 +15,7 @@ namespace anneal::webgpu {
 // Any thread may call. Pipelines live as long as somebody holds them, here or elsewhere.
 class PipelineCache {
  public:
-  explicit PipelineCache(Gpu& gpu, size_t most = 2048) : gpu_(gpu), most_(most) {}
+  explicit PipelineCache(Gpu& gpu, size_t most = 512) : gpu_(gpu), most_(most) {}
 
   // In the order of the sources; those that are not known compile at the same time.
   std::vector<std::shared_ptr<const Pipeline>> compile(std::span<const KernelSource> sources);
