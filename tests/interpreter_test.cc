@@ -509,8 +509,7 @@ TEST_CASE("interpreter: storage holds each dtype in its own format") {
   auto bytes = [](DType dtype, double number) {
     std::vector<int> codes;
     const Storage storage = to_storage(value_of(dtype, {}, {number}));
-    for (std::byte byte : storage.read())
-      codes.push_back(static_cast<int>(byte));
+    for (std::byte byte : storage.read()) codes.push_back(static_cast<int>(byte));
     return codes;
   };
   CHECK(bytes(DType::Bool, 1) == std::vector{1});

@@ -479,7 +479,8 @@ TEST_CASE("math rules: circular functions without f64") {
   std::mt19937_64 random(6);
   std::vector<float> angles{0, -0.0f, kTiny, 0.75f, kHuge, -kHuge, kInfinity, -kInfinity, kNan};
   for (int i = 0; i < 30000; ++i) {
-    const double multiple = std::floor(uniform(random, 0, i % 2 ? 100 : 1e7)) * std::numbers::pi / 2;
+    const double multiple =
+        std::floor(uniform(random, 0, i % 2 ? 100 : 1e7)) * std::numbers::pi / 2;
     angles.push_back(i % 3 == 0   ? any_float(random)
                      : i % 3 == 1 ? static_cast<float>(uniform(random, -20, 20))
                                   : static_cast<float>(multiple));

@@ -83,7 +83,7 @@ TEST_CASE("runtime: devices have names") {
   const std::string before = device_name();
   CHECK(devices().front() == "cpu");
   CHECK(contains(error_of([] { set_device("gpu"); }), "there is no device \"gpu\""));
-  CHECK(contains(error_of([] { DeviceScope scope("gpu"); }), "cpu, interpreter"));
+  CHECK(contains(error_of([] { DeviceScope scope("gpu"); }), "cpu, webgpu, interpreter"));
   {
     DeviceScope outer("interpreter");
     CHECK(device_name() == "interpreter");

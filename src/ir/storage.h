@@ -23,7 +23,10 @@ class Storage {
  public:
   Storage() = default;
   Storage(DType its_dtype, std::vector<int64_t> its_shape, Bytes bytes)
-      : dtype(its_dtype), shape(std::move(its_shape)), size_(bytes.size()), host_(std::move(bytes)) {}
+      : dtype(its_dtype),
+        shape(std::move(its_shape)),
+        size_(bytes.size()),
+        host_(std::move(bytes)) {}
   // Without contents; the host's memory is taken when it is needed.
   Storage(DType its_dtype, std::vector<int64_t> its_shape, size_t size)
       : dtype(its_dtype), shape(std::move(its_shape)), size_(size) {}

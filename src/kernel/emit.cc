@@ -504,8 +504,7 @@ Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes, int64_
     else
       terms.push_back(code_.mul(slope, code_.index(skipped)));
     terms.push_back(code_.mul(slope, binding.base));
-    if (binding.tile.lanes > 1)
-      stride = code_.mul(slope, code_.index(binding.tile.neighbours));
+    if (binding.tile.lanes > 1) stride = code_.mul(slope, code_.index(binding.tile.neighbours));
   }
   LinearForm rest = form.rest;
   rest.constant = 0;

@@ -101,7 +101,8 @@ class ElementsEmitter : GroupEmitter {
       : GroupEmitter(emitter, analysis, plan.threads), plan_(plan) {}
 
   NodeRef run() {
-    const int64_t stretch = int64_t{plan_.threads} * plan_.neighbours, cell = stretch * plan_.copies;
+    const int64_t stretch = int64_t{plan_.threads} * plan_.neighbours,
+                  cell = stretch * plan_.copies;
     NodeRef count = count_of(analysis_, plan_.axes);
     ValueId first = code_.add(code_.mul(code_.cell(), code_.index(cell)),
                               code_.mul(lane_, code_.index(plan_.neighbours)));
@@ -171,8 +172,8 @@ class GroupProductEmitter : GroupEmitter {
       // What the next block needs is on its way while this one is added up.
       const size_t sums = state.size();
       read_block(code_.index(0), rows, columns, state);
-      ValueId begin = code_.open_loop(code_.index(0), scalar(terms_), code_.index(plan_.depth),
-                                      may_be_empty());
+      ValueId begin =
+          code_.open_loop(code_.index(0), scalar(terms_), code_.index(plan_.depth), may_be_empty());
       Emitter::State carried;
       for (ValueId start : state) carried.push_back(code_.carry(start));
       write_block(std::span(carried).subspan(sums));
@@ -281,7 +282,8 @@ class GroupProductEmitter : GroupEmitter {
         const Elements terms{code_.add(begin, task.term), {0}};
         const std::vector<Assigned> summed = digits(plan_.summed, terms);
         ValueId there = code_.compute(Op::Lt, DType::Bool, {terms.first, scalar(terms_)});
-        if (exists.empty()) exists.assign(elements.distances.size(), there);
+        if (exists.empty())
+          exists.assign(elements.distances.size(), there);
         else
           for (ValueId& each : exists) each = code_.both(each, there);
         Emitter::Assignment bound_side(emitter_, along, exists);

@@ -244,9 +244,7 @@ Turn reduce_angle_by_digits(Formula size) {
     return cast(chosen, DType::U64);
   };
   Formula words[] = {digits(0), digits(1), digits(2), digits(3)};
-  auto window = [&](size_t i) {
-    return ((words[i] << 32 | words[i + 1]) << shift) >> 32;
-  };
+  auto window = [&](size_t i) { return ((words[i] << 32 | words[i + 1]) << shift) >> 32; };
   Formula factor = cast(mantissa, DType::U64);
   Formula turns = (factor * window(0) << 32) + factor * window(1) + (factor * window(2) >> 32);
   Formula nearest = (turns + 0x1p61) >> 62;

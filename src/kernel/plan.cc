@@ -212,6 +212,7 @@ int Planner::copies_of_stream(const Region& region, size_t axis) const {
 // Threads take four elements at once, where that is how many they have and rows are made of fours.
 void Planner::take_neighbours(size_t axis, Tile& tile) const {
   constexpr int kAtOnce = 4;
+  // Rows that are kept are read faster one by one.
   if (can_turn() || !analysis_.body().tiles.empty() || tile.lanes == 1 || lanes_ == 1) return;
   if (analysis_.size_multiple(axis) % kAtOnce != 0) return;
   if (analysis_.expected_size(axis) < int64_t{kAtOnce} * tile.lanes) return;
@@ -428,7 +429,10 @@ CellPlan Planner::plan_cell() {
     StorePlan stores{group, {}};
     for (size_t axis : by_stride(own.without(ordered).list(), group[0], along)) {
       Tile tile;
-      if (axis == along) tile = {lanes_, copies_of_stream(region, axis)};
+      if (axis == along) {
+        tile = {lanes_, copies_of_stream(region, axis)};
+        take_neighbours(axis, tile);
+      }
       stores.loops.push_back({axis, tile});
     }
     for (NodeRef axis : Analysis::listed(group[0]))

@@ -16,8 +16,11 @@ struct TileShape {
   int row_threads, row_copies, column_threads, column_copies;
   double speed;
 };
-constexpr TileShape kStagedShapes[] = {
-    {16, 8, 16, 8, 1.0}, {8, 8, 16, 8, 0.9}, {8, 8, 8, 8, 0.75}, {8, 4, 16, 4, 0.6}, {8, 4, 8, 4, 0.5}};
+constexpr TileShape kStagedShapes[] = {{16, 8, 16, 8, 1.0},
+                                       {8, 8, 16, 8, 0.9},
+                                       {8, 8, 8, 8, 0.75},
+                                       {8, 4, 16, 4, 0.6},
+                                       {8, 4, 8, 4, 0.5}};
 constexpr TileShape kDirectShapes[] = {{4, 4, 8, 4, 1.0}, {4, 2, 8, 4, 0.8}, {2, 1, 16, 2, 0.4}};
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -40,8 +43,9 @@ std::optional<GroupElements> Planner::plan_elements() {
     for (const Region& region : regions_) {
       along += cost(region, best_own_axis(region));
       // Every thread makes all it needs by itself.
-      const double again =
-          region.is_reduction ? elements / iterations(analysis_, region.domain.without(region.own)) : 1;
+      const double again = region.is_reduction
+                               ? elements / iterations(analysis_, region.domain.without(region.own))
+                               : 1;
       across += plan.axes.empty() ? 1e300 : again * cost(region, plan.axes.back());
     }
     along *= std::max(1.0, busy / (elements * lanes_));
@@ -89,23 +93,24 @@ std::optional<GroupProduct> Planner::plan_group_product() {
 
   // What takes least, where a device that is not busy takes as long as one that is.
   const bool staged = capabilities_.stage_products && enabled("stage");
-  const std::span<const TileShape> shapes =
-      staged ? std::span<const TileShape>(kStagedShapes) : std::span<const TileShape>(kDirectShapes);
+  const std::span<const TileShape> shapes = staged ? std::span<const TileShape>(kStagedShapes)
+                                                   : std::span<const TileShape>(kDirectShapes);
   const TileShape* best = nullptr;
   double best_cost = 1e300;
   const auto heads = static_cast<int>(plan.sums.size());
   for (const TileShape& shape : shapes) {
     const int threads = shape.row_threads * shape.column_threads;
-    const bool fits = threads <= capabilities_.most_group_threads &&
-                      heads * shape.row_copies * shape.column_copies <= capabilities_.vector_registers;
+    const bool fits =
+        threads <= capabilities_.most_group_threads &&
+        heads * shape.row_copies * shape.column_copies <= capabilities_.vector_registers;
     if (!fits) continue;
     const auto tiles = static_cast<double>(
         ceil_div(static_cast<int64_t>(down), shape.row_threads * shape.row_copies) *
         ceil_div(static_cast<int64_t>(across), shape.column_threads * shape.column_copies));
     const double groups = tiles * extent(plan.others);
     const double work = groups * threads * shape.row_copies * shape.column_copies / shape.speed;
-    const double idle = std::max(
-        1.0, static_cast<double>(capabilities_.parallel_threads) / (groups * threads));
+    const double idle =
+        std::max(1.0, static_cast<double>(capabilities_.parallel_threads) / (groups * threads));
     if (work * idle >= best_cost) continue;
     best_cost = work * idle;
     best = &shape;

@@ -63,9 +63,10 @@ void CompiledProgram::check_limits(const Device& device) const {
   for (const Kernel& kernel : schedule_.kernels)
     for (const KernelPhase& phase : kernel.phases)
       for (const KernelPart& part : phase) {
-        const auto bound = static_cast<size_t>(std::ranges::count_if(part.arguments, [&](int buffer) {
-          return !schedule_.buffers[static_cast<size_t>(buffer)].tile;
-        }));
+        const auto bound =
+            static_cast<size_t>(std::ranges::count_if(part.arguments, [&](int buffer) {
+              return !schedule_.buffers[static_cast<size_t>(buffer)].tile;
+            }));
         if (bound > most)
           fail(fmt::format("a kernel works on {} buffers, device \"{}\" allows {}", bound, device_,
                            most),

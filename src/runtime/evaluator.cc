@@ -36,9 +36,8 @@ class WithoutF64 : public Executor {
   std::vector<std::shared_ptr<Storage>> run(const Request& request) override {
     std::vector<NodeRef> roots = request.roots;
     roots.insert(roots.end(), request.assigns.begin(), request.assigns.end());
-    const bool wide = std::ranges::any_of(topological_order(roots), [](NodeRef node) {
-      return node->dtype == DType::F64;
-    });
+    const bool wide = std::ranges::any_of(topological_order(roots),
+                                          [](NodeRef node) { return node->dtype == DType::F64; });
     return wide ? other_().run(request) : Executor::run(request);
   }
 

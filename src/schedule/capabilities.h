@@ -12,9 +12,9 @@ struct Capabilities {
   // Lanes are threads of a group, so many of them, whatever they compute with; each can only speak
   // to others through memory. 0: lanes are parts of registers.
   int group_threads = 0;
-  int most_group_threads = 0;      // of any group
-  int64_t parallel_threads = 0;    // that keep the device busy
-  bool stage_products = true;      // operands of products are worth copying into fast memory
+  int most_group_threads = 0;    // of any group
+  int64_t parallel_threads = 0;  // that keep the device busy
+  bool stage_products = true;    // operands of products are worth copying into fast memory
   int vector_registers = 32;
   int64_t fast_memory_bytes = 1 << 18;      // for the tiles of one cell (an L2's share)
   int64_t nearest_memory_bytes = 32 << 10;  // for what the innermost loops touch (an L1)
@@ -23,7 +23,9 @@ struct Capabilities {
   int64_t tile_memory_bytes = 1 << 18;
   bool scale_instruction = false;  // Op::Scale is one
   bool f64 = true;
-  bool tiles = false;              // values may live in fast memory between the stores of a kernel
+  // From so many on, values that are made of few and become few are worth living in tiles.
+  int64_t large_elements = 1 << 17;
+  bool tiles = false;  // values may live in fast memory between the stores of a kernel
   int64_t streaming_bytes = INT64_MAX;  // what is as large is in no cache when it is read again
   int64_t target_cells = 64;            // that keep the device busy; no result depends on it
 };

@@ -155,8 +155,8 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
       for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
     }
     if (enabled(options, "group")) group_fragments(program, flow, in_place, options);
-    const std::vector<NodeRef> values = values_over_limit(
-        program, memory_of(program, in_place), options.capabilities.max_buffers);
+    const std::vector<NodeRef> values =
+        values_over_limit(program, memory_of(program, in_place), options.capabilities.max_buffers);
     if (!values.empty()) {
       if (round == kMostRounds) throw InternalError("no end of values to store for a limit");
       copies = with_stored(copies, values);

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <limits>
+#include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -23,7 +24,9 @@ namespace {
 constexpr double kFewResults = 512, kMuchWork = 1 << 18, kPieces = 64, kWorkOfPiece = 1 << 14;
 // A block of a product shares its operands, so that it takes more results to keep cores busy.
 constexpr double kTermsOfThread = 64;  // that one thread adds at least
-constexpr double kMostPieces = 1024;   // for which one group is enough to bring them together
+// Of products on such devices: results and terms of one group, and groups that keep it busy.
+constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 128, kBusyGroups = 256;
+constexpr double kMostPieces = 1024;  // for which one group is enough to bring them together
 constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
 
 NodeRef identity_of(Op op, DType dtype) {
@@ -88,7 +91,10 @@ class Splitter {
     const bool many = results > kFewResults;
     // Where every result is a thread's, few are fewer than there could be threads.
     const bool idle = parallel_ > 0 && results <= parallel_ / 4 && !fragment_.is_product;
-    if (many && !idle && (!fragment_.is_product || results > kFewOfProduct)) return;
+    // So are groups that have a rectangle of a product each.
+    const double groups = results / kResultsOfGroup;
+    const bool idle_groups = parallel_ > 0 && fragment_.is_product && groups <= kBusyGroups / 2;
+    if (many && !idle && !idle_groups && (!fragment_.is_product || results > kFewOfProduct)) return;
     reductions_ = outermost_reductions(stores);
     // One that another one needs would have to wait for it.
     for (NodeRef reduction : reductions_)
@@ -97,8 +103,14 @@ class Splitter {
     double work = 0;
     for (NodeRef reduction : reductions_) work = std::max(work, results * elements_of(reduction));
     work *= eagerness_;
+    if (idle && work >= results * kTermsOfThread * 4)
+      return split(std::clamp(std::min(parallel_ / results, kMostPieces), 2.0,
+                              std::ceil(work / results / kTermsOfThread)));
+    if (idle_groups && work >= results * kTermsOfGroup * 2)
+      return split(
+          std::clamp(kBusyGroups / groups, 2.0, std::floor(work / results / kTermsOfGroup)));
+    if (idle || idle_groups) return;
     if (work < (many ? kMuchWorkOfProduct : kMuchWork)) return;
-    if (idle) return split(std::clamp(std::min(parallel_ / results, kMostPieces), 2.0, std::ceil(work / results / kTermsOfThread)));
     split(many ? kPiecesOfProduct : std::min(kPieces, std::ceil(work / kWorkOfPiece)));
   }
 
@@ -119,6 +131,20 @@ class Splitter {
         most - 1);
     fragment_.axes.push_back({variable, size});
     return variable;
+  }
+
+  // Reductions in the same pieces share their axes, so that one loop can make both.
+  struct Pieces {
+    NodeRef which, inside;
+  };
+  Pieces pieces_of(NodeRef count, int64_t piece) {
+    for (const auto& [known_count, known_piece, axes] : known_pieces_)
+      if (known_count == count && known_piece == piece) return axes;
+    // One after the other: each names itself by how many there are.
+    NodeRef which = new_axis(count);
+    NodeRef inside = new_axis(index_const(piece));
+    known_pieces_.push_back({count, piece, {which, inside}});
+    return {which, inside};
   }
 
   void split(double pieces) {
@@ -167,7 +193,7 @@ class Splitter {
     const int64_t piece = piece_length(size, length, static_cast<int64_t>(pieces));
     NodeRef count =
         simplify(index_floor_div(index_add(size, index_const(piece - 1)), index_const(piece)));
-    NodeRef which = new_axis(count), inside = new_axis(index_const(piece));
+    const auto [which, inside] = pieces_of(count, piece);
     NodeRef index = index_add(index_mul(which, index_const(piece)), inside);
     const bool even = is_static(size) && static_value(size) % piece == 0;
     NodeRef within = even ? nullptr : make(Op::Lt, {index, size});
@@ -244,6 +270,7 @@ class Splitter {
   Fragment& fragment_;
   double eagerness_;
   size_t most_buffers_;
+  std::vector<std::tuple<NodeRef, int64_t, Pieces>> known_pieces_;
   double parallel_;  // threads that keep the device busy; 0: lanes are no threads
   std::vector<NodeRef> space_, reductions_;
   NodeRef place_ = nullptr, results_ = nullptr, buffer_ = nullptr;

@@ -18,7 +18,7 @@ namespace {
 
 // Smaller values fit a cache anyway. A product may be worth computing again when it has this many
 // times the elements of its operands, each takes few steps, and what is made of it is much smaller.
-constexpr double kLarge = 1 << 17, kExpansion = 1, kReduction = 2, kMostSteps = 512;
+constexpr double kExpansion = 1, kReduction = 2, kMostSteps = 512;
 // What is not stored is computed again wherever it is needed, and products in tiles take a little
 // longer than in blocks of their own. A device does about so much while a byte is stored or loaded.
 constexpr double kFlopsPerByte = 20, kSlowdown = 0.2;
@@ -26,11 +26,12 @@ constexpr double kFlopsPerByte = 20, kSlowdown = 0.2;
 class TileGrouper {
  public:
   TileGrouper(Rangified& program, Dataflow& flow, std::span<const AssignedBuffer> in_place,
-              double eagerness)
+              const ScheduleOptions& options)
       : program_(program),
         flow_(flow),
         in_place_(in_place),
-        eagerness_(eagerness),
+        eagerness_(options.eagerness),
+        large_elements_(static_cast<double>(options.capabilities.large_elements)),
         large_(program.buffers.size(), 0),
         expands_(program.buffers.size(), 0) {}
 
@@ -96,7 +97,7 @@ class TileGrouper {
     const int written = f.writes[0];
     if (!buffer(written).is_temporary() || buffer(written).wanted || is_assigned(written)) return;
     const double elements = size_estimate(buffer(written).elements);
-    if (elements * eagerness_ < kLarge) return;
+    if (elements * eagerness_ < large_elements_) return;
     double inputs = 0, steps = 1;
     bool from_large = false;
     for (int read : f.reads)
@@ -477,6 +478,7 @@ class TileGrouper {
   Dataflow& flow_;
   std::span<const AssignedBuffer> in_place_;
   double eagerness_;
+  double large_elements_;
   std::vector<char> large_, expands_;
   std::vector<Group> groups_;
   int names_ = 0;
@@ -486,7 +488,7 @@ class TileGrouper {
 
 void tile_fragments(Rangified& program, Dataflow& flow, std::span<const AssignedBuffer> in_place,
                     const ScheduleOptions& options) {
-  TileGrouper(program, flow, in_place, options.eagerness).run();
+  TileGrouper(program, flow, in_place, options).run();
 }
 
 }  // namespace anneal

@@ -165,16 +165,17 @@ std::string Arithmetic::integer(Op op, DType dtype, std::span<const Operand> ope
     case Op::And: return fmt::format("({} & {})", a, b);
     case Op::Or: return fmt::format("({} | {})", a, b);
     case Op::Xor: return fmt::format("({} ^ {})", a, b);
-    case Op::FloorDiv:
-      return wrapped(dtype, call(order ? "floor_div_i32" : "div_u32", {a, b}));
+    case Op::FloorDiv: return wrapped(dtype, call(order ? "floor_div_i32" : "div_u32", {a, b}));
     case Op::Mod: return call(order ? "mod_i32" : "mod_u32", {a, b});
     case Op::Shl: {
       if (!order) return wrapped(dtype, call("shl_32", {a, b, bits + "u"}));
       const std::string as_u32 = fmt::format("bitcast<u32>({})", a);
       const std::string by = fmt::format("bitcast<u32>({})", b);
-      return wrapped(dtype, fmt::format("bitcast<i32>({})", call("shl_32", {as_u32, by, bits + "u"})));
+      return wrapped(dtype,
+                     fmt::format("bitcast<i32>({})", call("shl_32", {as_u32, by, bits + "u"})));
     }
-    case Op::Shr: return order ? call("shr_i32", {a, b, bits}) : call("shr_u32", {a, b, bits + "u"});
+    case Op::Shr:
+      return order ? call("shr_i32", {a, b, bits}) : call("shr_u32", {a, b, bits + "u"});
     default: fail_op(op, dtype);
   }
 }
@@ -238,7 +239,8 @@ std::string Arithmetic::float_to_integer(const std::string& text, DType to) {
   used_.insert("is_nan");
   const DType bounds = is_index(to) ? DType::I32 : to;
   const std::string most = std::to_string(max_value(bounds));
-  const std::string past = fmt::format("{}f", std::ldexp(1.0F, width(bounds) - (held(to) == Held::Signed)));
+  const std::string past =
+      fmt::format("{}f", std::ldexp(1.0F, width(bounds) - (held(to) == Held::Signed)));
   if (held(to) == Held::Unsigned) return call("f32_to_u32", {text, most + "u", past});
   return call("f32_to_i32",
               {text, fmt::format("i32({})", min_value(bounds)), "i32(" + most + ")", past});
@@ -262,7 +264,8 @@ std::string Arithmetic::cast(const Operand& from, DType to) {
     return is_bool(to) ? fmt::format("!({} == 0.0f)", single) : float_to_integer(single, to);
   }
   if (is_bool(to)) {
-    if (held(from.dtype) == Held::Words) return fmt::format("any({} != vec2<u32>(0u, 0u))", from.text);
+    if (held(from.dtype) == Held::Words)
+      return fmt::format("any({} != vec2<u32>(0u, 0u))", from.text);
     return fmt::format("({} != {}(0))", from.text, type(from.dtype));
   }
   if (held(to) == Held::Words) return to_words(from);
@@ -278,22 +281,25 @@ std::string Arithmetic::cast(const Operand& from, DType to) {
            : held(from.dtype) == Held::Words && held(to) == Held::Unsigned
                ? word
                : fmt::format("bitcast<{}>({})", type(to), word);
-  const bool fits = is_bool(from.dtype) || (!is_index(from.dtype) && byte_size(from.dtype) < byte_size(to) &&
-                                            (is_unsigned(from.dtype) || is_signed(to)));
+  const bool fits =
+      is_bool(from.dtype) || (!is_index(from.dtype) && byte_size(from.dtype) < byte_size(to) &&
+                              (is_unsigned(from.dtype) || is_signed(to)));
   return fits ? word : wrapped(to, word);
 }
 
 std::string Arithmetic::bitcast(const Operand& from, DType to) {
   if (held(from.dtype) == Held::Words || from.dtype == to) return from.text;
-  if (is_bool(from.dtype)) return cast({cast(from, DType::U8), DType::U8}, is_float(to) ? DType::U8 : to);
+  if (is_bool(from.dtype))
+    return cast({cast(from, DType::U8), DType::U8}, is_float(to) ? DType::U8 : to);
   if (is_bool(to)) return fmt::format("({} != {}(0))", from.text, type(from.dtype));
   const std::string same = held(from.dtype) == held(to)
                                ? from.text
                                : fmt::format("bitcast<{}>({})", type(to), from.text);
   // Codes of narrow floats are never negative; narrow integers may be.
-  return is_float(to) && byte_size(to) < 4 ? wrapped(byte_size(to) == 2 ? DType::U16 : DType::U8, same)
-         : is_float(to)                    ? same
-                                           : wrapped(to, same);
+  return is_float(to) && byte_size(to) < 4
+             ? wrapped(byte_size(to) == 2 ? DType::U16 : DType::U8, same)
+         : is_float(to) ? same
+                        : wrapped(to, same);
 }
 
 }  // namespace anneal::wgsl

@@ -8,12 +8,30 @@ namespace {
 
 class Finder {
  public:
-  bool own_lanes(size_t buffer) const {
+  // Whether a thread only touches elements of its own: every so many, in stretches of neighbours.
+  bool own_lanes(size_t buffer, int64_t neighbours) const {
     return std::ranges::all_of(program_.code, [&](const Instruction& each) {
       if (!is_access(each) || each.bits != buffer) return true;
-      return each.lanes > 1 && at(each.operands[0]).lanes == 1 &&
-             is_multiple(each.operands[0], each.lanes);
+      if (each.lanes == 1) return false;
+      ValueId place = each.operands[0];
+      const int64_t round = neighbours * each.lanes;
+      if (neighbours == 1) return at(place).lanes == 1 && is_multiple(place, round);
+      if (at(place).code != Code::Ramp) return false;
+      const Instruction& step = at(at(place).operands[1]);
+      if (step.code != Code::Constant || static_cast<int64_t>(step.bits) != neighbours)
+        return false;
+      place = at(place).operands[0];
+      if (at(place).code == Code::Constant) return is_in_stretch(at(place), round, neighbours);
+      const Instruction& sum = at(place);
+      const bool offset = sum.code == Code::Compute && sum.op == Op::Add &&
+                          at(sum.operands[1]).code == Code::Constant;
+      if (!offset) return is_multiple(place, round);
+      return is_multiple(sum.operands[0], round) &&
+             is_in_stretch(at(sum.operands[1]), round, neighbours);
     });
+  }
+  static bool is_in_stretch(const Instruction& constant, int64_t round, int64_t neighbours) {
+    return static_cast<int64_t>(constant.bits) % round < neighbours;
   }
 
   explicit Finder(const Program& program)
@@ -21,7 +39,9 @@ class Finder {
         found_(program.code.size()),
         buffers_(program.buffers.size() + program.locals.size()),
         watched_(buffers_) {
-    for (size_t i = 0; i < buffers_; ++i) watched_[i] = i < program.buffers.size() ? !in_place(i) : !own_lanes(i);
+    for (size_t i = 0; i < buffers_; ++i)
+      watched_[i] =
+          i < program.buffers.size() ? !in_place(i) : !own_lanes(i, 1) && !own_lanes(i, 4);
   }
 
   std::vector<Barrier> run() {
@@ -56,7 +76,8 @@ class Finder {
   bool in_place(size_t buffer) const {
     std::set<std::pair<ValueId, int>> stored;
     for (const Instruction& each : program_.code)
-      if (each.code == Code::Store && each.bits == buffer) stored.insert({each.operands[0], each.lanes});
+      if (each.code == Code::Store && each.bits == buffer)
+        stored.insert({each.operands[0], each.lanes});
     return std::ranges::all_of(program_.code, [&](const Instruction& each) {
       return each.code != Code::Load || each.bits != buffer || stored.empty() ||
              (each.lanes > 1 && stored.contains({each.operands[0], each.lanes}));
@@ -69,15 +90,18 @@ class Finder {
     if (each.code == Code::Loop)
       return is_multiple(each.operands[0], of) && is_multiple(each.operands[2], of);
     if (each.code != Code::Compute) return false;
-    if (each.op == Op::Add) return is_multiple(each.operands[0], of) && is_multiple(each.operands[1], of);
-    if (each.op == Op::Mul) return is_multiple(each.operands[0], of) || is_multiple(each.operands[1], of);
+    if (each.op == Op::Add)
+      return is_multiple(each.operands[0], of) && is_multiple(each.operands[1], of);
+    if (each.op == Op::Mul)
+      return is_multiple(each.operands[0], of) || is_multiple(each.operands[1], of);
     return false;
   }
 
   void wait(size_t instruction, State& state) {
     for (size_t i = 0; i < buffers_; ++i) {
       if (!state.read[i] && !state.written[i]) continue;
-      (i < program_.buffers.size() ? found_[instruction].buffers : found_[instruction].locals) = true;
+      (i < program_.buffers.size() ? found_[instruction].buffers : found_[instruction].locals) =
+          true;
     }
     state.clear();
   }
@@ -98,7 +122,7 @@ class Finder {
         const size_t close = end_of(i);
         const State before = state;
         walk(i + 1, close, state);
-        state.join(before);  // as if there was no round
+        state.join(before);             // as if there was no round
         if (each.code == Code::Loop) {  // and what one round leaves, the next one finds
           walk(i + 1, close, state);
           state.join(before);
@@ -126,7 +150,7 @@ bool is_private(const Program& program, size_t local) {
   for (const Instruction& each : program.code) lanes = std::max<int>(lanes, each.lanes);
   const int64_t elements = program.locals[local].elements;
   return elements > 0 && elements % lanes == 0 &&
-         Finder(program).own_lanes(program.buffers.size() + local);
+         Finder(program).own_lanes(program.buffers.size() + local, 1);
 }
 
 std::vector<Barrier> find_barriers(const Program& program) { return Finder(program).run(); }

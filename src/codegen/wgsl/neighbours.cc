@@ -75,27 +75,21 @@ void NeighbourAccesses::find_in(size_t begin, size_t end, const std::vector<Barr
   // Accesses alike but for their offset.
   using Kind = std::tuple<Code, uint64_t, ValueId, ValueId, ValueId>;  // buffer, base, step, mask
   std::map<Kind, std::map<int64_t, size_t>> found;
-  std::map<uint64_t, std::vector<std::pair<ValueId, ValueId>>> bases;  // by buffer
   std::map<uint64_t, bool> stored;
   for (size_t i = begin; i < end; ++i) {
     const Instruction& each = program_.code[i];
     if (!is_access(each)) continue;
     const Place place = place_of(each);
-    bases[each.bits].emplace_back(place.base, place.step);
     stored[each.bits] = stored[each.bits] || each.code == Code::Store;
     const bool own = each.lanes > 1 && at(each.operands[0]).lanes > 1;
     const DType dtype = program_.buffer_dtype(each.bits);
     if (!own || byte_size(dtype) != 4) continue;
-    found[{each.code, each.bits, place.base, place.step, each.operands[1]}].emplace(place.offset, i);
+    found[{each.code, each.bits, place.base, place.step, each.operands[1]}].emplace(place.offset,
+                                                                                    i);
   }
   for (const auto& [kind, members] : found) {
     const uint64_t buffer = std::get<1>(kind);
     const ValueId base = std::get<2>(kind), step = std::get<3>(kind);
-    // What is stored may be moved past accesses to other elements only.
-    const bool apart = std::ranges::all_of(bases[buffer], [&](const auto& other) {
-      return other == std::pair(base, step);
-    });
-    if (stored[buffer] && !apart) continue;
     if (base != kNoValue && !is_multiple(base, kWidth)) continue;
     if (step != kNoValue && !is_multiple(step, kWidth)) continue;
     for (const auto& [offset, first] : members) {
@@ -114,11 +108,23 @@ void NeighbourAccesses::find_in(size_t begin, size_t end, const std::vector<Barr
         group.first = std::min(group.first, member->second);
         group.last = std::max(group.last, member->second);
       }
-      if (!whole) continue;
+      if (!whole || (stored[buffer] && !can_meet(group))) continue;
       for (size_t member : group.members) group_of_[member] = static_cast<int>(groups_.size());
       groups_.push_back(group);
     }
   }
+}
+
+// What is stored may be moved past accesses to other elements only.
+bool NeighbourAccesses::can_meet(const Neighbours& group) const {
+  const uint64_t buffer = program_.code[group.first].bits;
+  for (size_t i = group.first; i <= group.last; ++i) {
+    const Instruction& each = program_.code[i];
+    if (!is_access(each) || each.bits != buffer) continue;
+    const Place place = place_of(each);
+    if (place.base != group.base || place.step != group.step) return false;
+  }
+  return true;
 }
 
 void NeighbourAccesses::choose_buffers() {

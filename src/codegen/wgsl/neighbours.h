@@ -25,7 +25,8 @@ class NeighbourAccesses {
 
   // Null where an access is by itself.
   const Neighbours* of(size_t instruction) const {
-    return group_of_[instruction] < 0 ? nullptr : &groups_[static_cast<size_t>(group_of_[instruction])];
+    return group_of_[instruction] < 0 ? nullptr
+                                      : &groups_[static_cast<size_t>(group_of_[instruction])];
   }
   // Whether memory is best taken as vectors: some accesses are, and no store is to a part of one.
   bool is_vectors(uint64_t buffer) const { return vectors_[buffer]; }
@@ -38,6 +39,7 @@ class NeighbourAccesses {
   Place place_of(const Instruction& access) const;
   bool is_multiple(ValueId value, int64_t of) const;
   void find_in(size_t begin, size_t end, const std::vector<Barrier>& barriers);
+  bool can_meet(const Neighbours& group) const;
   void choose_buffers();
 
   const Instruction& at(ValueId value) const { return program_.code[static_cast<size_t>(value)]; }

@@ -31,8 +31,8 @@ int lanes_of(const Program& program) {
   return lanes;
 }
 
-// Locals that each thread has to itself; where there is room for all of them, memory of the group is
-// nearer.
+// Locals that each thread has to itself; where there is room for all of them, memory of the group
+// is nearer.
 std::vector<bool> private_locals(const Program& program) {
   constexpr int64_t kRoom = 16 << 10;
   std::vector<bool> own;
@@ -69,7 +69,8 @@ class Writer {
     }
     Shader shader;
     shader.threads = threads_;
-    shader.text = (uses_subgroups() ? "enable subgroups;\n" : "") + declarations(shader) + arithmetic_.library() + combinations() + frame();
+    shader.text = (uses_subgroups() ? "enable subgroups;\n" : "") + declarations(shader) +
+                  arithmetic_.library() + combinations() + frame();
     return shader;
   }
 
@@ -114,8 +115,8 @@ class Writer {
   // Some are tiles, which have become locals.
   bool is_used(uint64_t buffer) const {
     return std::ranges::any_of(program_.code, [&](const Instruction& each) {
-      return (each.code == Code::Load || each.code == Code::Store) &&
-             !is_local(each.bits) && bound(each.bits) == buffer;
+      return (each.code == Code::Load || each.code == Code::Store) && !is_local(each.bits) &&
+             bound(each.bits) == buffer;
     });
   }
 
@@ -140,12 +141,16 @@ class Writer {
       text += fmt::format("@group(0) @binding({}) var<storage, read_write> b{}: array<{}>;\n",
                           binding++, i, element_type(i));
     }
-    text += fmt::format("@group(0) @binding({}) var<uniform> given: array<vec4<u32>, {}>;\n", binding,
-                        1 + (program_.sizes + 1) / 2);
-    for (size_t i = 0; i < program_.locals.size(); ++i)
-      text += fmt::format("var<{}> local{}: array<{}, {}>;\n", private_[i] ? "private" : "workgroup", i,
-                          element_type(program_.buffers.size() + i),
-                          private_[i] ? program_.locals[i].elements / threads_ : program_.locals[i].elements);
+    text += fmt::format("@group(0) @binding({}) var<uniform> given: array<vec4<u32>, {}>;\n",
+                        binding, 1 + (program_.sizes + 1) / 2);
+    for (size_t i = 0; i < program_.locals.size(); ++i) {
+      int64_t elements = program_.locals[i].elements;
+      if (private_[i]) elements /= threads_;
+      if (is_vectors(program_.buffers.size() + i)) elements = (elements + 3) / 4;
+      text +=
+          fmt::format("var<{}> local{}: array<{}, {}>;\n", private_[i] ? "private" : "workgroup", i,
+                      element_type(program_.buffers.size() + i), elements);
+    }
     return text;
   }
 
@@ -283,17 +288,20 @@ class Writer {
       for (size_t i = 0; i < 2; ++i) {
         const Instruction& term = operand(each, i);
         if (term.code == Code::Constant && std::bit_cast<double>(term.bits) >= kRounding)
-          operands[i].text = fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[i].text);
+          operands[i].text =
+              fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[i].text);
       }
     if (each.op == Op::MulAdd) {
       const Instruction& term = operand(each, 2);
       if (term.code == Code::Constant && std::bit_cast<double>(term.bits) >= kRounding)
-        operands[2].text = fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[2].text);
+        operands[2].text =
+            fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[2].text);
     }
     const bool division = each.op == Op::FloorDiv || each.op == Op::Mod;
     if (division && is_index(each.dtype) && !options_.wide_index && is_plain_division(each)) {
       const char sign = each.op == Op::Mod ? '%' : '/';
-      return let(at, fmt::format("i32(u32({}) {} u32({}))", operands[0].text, sign, operands[1].text));
+      return let(at,
+                 fmt::format("i32(u32({}) {} u32({}))", operands[0].text, sign, operands[1].text));
     }
     let(at, arithmetic_.compute(each.op, each.dtype, operands));
   }
@@ -308,7 +316,8 @@ class Writer {
 
   // The element's place as an unsigned number.
   std::string place(const Instruction& each) {
-    const std::string scalar = options_.wide_index ? text(each, 0) + ".x" : fmt::format("u32({})", text(each, 0));
+    const std::string scalar =
+        options_.wide_index ? text(each, 0) + ".x" : fmt::format("u32({})", text(each, 0));
     const bool neighbours = each.lanes > 1 && operand(each, 0).lanes == 1;
     if (is_local(each.bits) && private_[each.bits - program_.buffers.size()])
       return fmt::format("{} / {}u", scalar, threads_);
@@ -332,8 +341,7 @@ class Writer {
     const std::string part =
         fmt::format("extractBits({}, (({}) & {}u) * {}u, {}u)", word, at, in_word, bits, bits);
     if (is_bool(dtype)) return fmt::format("({} != 0u)", part);
-    if (is_signed(dtype))
-      return fmt::format("extractBits(bitcast<i32>({}), 0u, {}u)", part, bits);
+    if (is_signed(dtype)) return fmt::format("extractBits(bitcast<i32>({}), 0u, {}u)", part, bits);
     return part;
   }
 
@@ -365,8 +373,9 @@ class Writer {
   void store_neighbours(const Instruction& each, const Neighbours& group) {
     std::vector<std::string> values;
     for (size_t member : group.members) values.push_back(text(program_.code[member], 2));
-    const std::string store = fmt::format("{}[{}] = {}({});", buffer_name(each.bits), vector_place(group),
-                                          element_type(each.bits), fmt::join(values, ", "));
+    const std::string store =
+        fmt::format("{}[{}] = {}({});", buffer_name(each.bits), vector_place(group),
+                    element_type(each.bits), fmt::join(values, ", "));
     if (each.operands[1] == kNoValue)
       line("{}", store);
     else
@@ -399,7 +408,8 @@ class Writer {
     }
     const std::string where = place(each), value = text(each, 2), buffer = buffer_name(each.bits);
     if (!is_packed(each.bits)) {
-      line("{}[{}] = {};", buffer, where, is_bool(each.dtype) ? fmt::format("u32({})", value) : value);
+      line("{}[{}] = {};", buffer, where,
+           is_bool(each.dtype) ? fmt::format("u32({})", value) : value);
     } else {
       const bool half = byte_size(each.dtype) == 2;
       const std::string bits = is_bool(each.dtype)     ? fmt::format("u32({})", value)
@@ -408,7 +418,8 @@ class Writer {
       line("{{");
       line("  let at = {};", where);
       line("  let shift = (at & {}u) * {}u;", half ? 1 : 3, half ? 16 : 8);
-      line("  atomicAnd(&{}[at >> {}u], ~({:#x}u << shift));", buffer, half ? 1 : 2, half ? 0xffff : 0xff);
+      line("  atomicAnd(&{}[at >> {}u], ~({:#x}u << shift));", buffer, half ? 1 : 2,
+           half ? 0xffff : 0xff);
       line("  atomicOr(&{}[at >> {}u], ({} & {:#x}u) << shift);", buffer, half ? 1 : 2, bits,
            half ? 0xffff : 0xff);
       line("}}");
@@ -478,7 +489,8 @@ class Writer {
     const bool exchanged = std::ranges::all_of(combined_, [](const auto& each) {
       return !is_bool(each.second.second) && byte_size(each.second.second) <= 4;
     });
-    return options_.subgroup > 1 && threads_ % options_.subgroup == 0 && !combined_.empty() && exchanged;
+    return options_.subgroup > 1 && threads_ % options_.subgroup == 0 && !combined_.empty() &&
+           exchanged;
   }
 
   // Upper half into lower half until one is left, the order that every device has.
@@ -510,7 +522,8 @@ class Writer {
         text += head;
         text += "  var total = value;\n";
         for (int distance = options_.subgroup / 2; distance > 0; distance /= 2)
-          text += fmt::format("  total = {};\n", with(fmt::format("subgroupShuffleXor(total, {}u)", distance)));
+          text += fmt::format("  total = {};\n",
+                              with(fmt::format("subgroupShuffleXor(total, {}u)", distance)));
         text += fmt::format(
             "  workgroupBarrier();\n"
             "  if (lane % {0}u == 0u) {{ {1}[lane / {0}u] = {2}; }}\n"
@@ -571,7 +584,8 @@ LocalBytes local_bytes(const Program& program) {
   for (const Instruction& each : program.code)
     if (each.code == Code::Combine) combined[each.dtype] = true;
   for (const auto& [dtype, used] : combined)
-    bytes.of_group += lanes_of(program) * std::max<int64_t>(4, static_cast<int64_t>(byte_size(dtype)));
+    bytes.of_group +=
+        lanes_of(program) * std::max<int64_t>(4, static_cast<int64_t>(byte_size(dtype)));
   return bytes;
 }
 

@@ -22,8 +22,8 @@ struct ShaderOptions {
 // the uniform: (cells, 0, 0, 0) and then the sizes as 64-bit words, two a row.
 struct Shader {
   std::string text;
-  int threads = 1;            // of a group
-  std::vector<int> buffers;   // that have a binding, in order
+  int threads = 1;           // of a group
+  std::vector<int> buffers;  // that have a binding, in order
 };
 
 inline constexpr const char* kEntryPoint = "main";

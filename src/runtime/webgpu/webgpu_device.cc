@@ -267,6 +267,11 @@ class GpuExecutable : public Executable {
     const std::vector<int64_t> cells = cells_.evaluate(arguments.sizes);
     const std::vector<int64_t> elements = elements_.evaluate(arguments.sizes);
 
+    // What is empty may be planned where others are.
+    std::vector<Place> places(arguments.buffers.begin(), arguments.buffers.end());
+    for (size_t i = 0; i < places.size(); ++i)
+      if (elements[i] == 0) places[i] = {};
+
     // One buffer holds what all parts are given.
     const int64_t unit = std::max(16, gpu().limits().uniform_offset_alignment);
     std::vector<int64_t> offsets;
@@ -295,12 +300,12 @@ class GpuExecutable : public Executable {
       const int64_t count = cells[part.kernel];
       ready.dispatches.emplace_back();
       if (count == 0) continue;
-      const Variant& code = variant(kernel, same_memory(part, arguments.buffers));
+      const Variant& code = variant(kernel, same_memory(part, places));
       std::vector<webgpu::Binding> bindings;
       int empty = 0;
       for (int number : code.buffers) {
         const auto buffer = static_cast<size_t>(part.arguments[static_cast<size_t>(number)]);
-        const Place& place = arguments.buffers[buffer];
+        const Place& place = places[buffer];
         const int64_t size = std::max<int64_t>(4, elements[buffer] * element_bytes_[buffer]);
         if (place.memory)
           bindings.push_back({buffer_of(place), place.offset, (size + 15) / 16 * 16});
@@ -434,6 +439,8 @@ Capabilities webgpu_capabilities(const Gpu& gpu, WebGpuOptions::Tiles tiles) {
   capabilities.tile_memory_bytes = limits.workgroup_bytes;
   capabilities.tiles = true;
   capabilities.f64 = false;
+  // Tiles leave most threads of a GPU idle, and its memory is fast.
+  if (!cpu) capabilities.large_elements = int64_t{1} << 26;
   capabilities.target_cells = cpu ? 64 : 2048;
   return capabilities;
 }
