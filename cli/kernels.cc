@@ -14,6 +14,7 @@
 #include "base/call_site.h"
 #include "chosen_device.h"
 #include "codegen/llvm/compile.h"
+#include "codegen/wgsl/wgsl.h"
 #include "ir/print.h"
 #include "json.h"
 #include "kernel_listing.h"
@@ -45,15 +46,22 @@ std::string assembly_source(const ListedPart& part) {
   return assembly({&program, 1}, host_target());
 }
 
+std::string wgsl_source(const ListedPart& part) { return wgsl::write_shader(part.program).text; }
+
+// Lanes are vectors of one thread, or threads of a group.
+enum class Lanes : uint8_t { Either, Vectors, Groups };
+
 struct SourceForm {
   std::string_view name;
   std::string (*text)(const ListedPart&);
+  Lanes lanes = Lanes::Either;
 };
 constexpr std::array kForms{
     SourceForm{"ir", ir_source},
     SourceForm{"program", program_source},
-    SourceForm{"llvm", llvm_source},
-    SourceForm{"asm", assembly_source},
+    SourceForm{"llvm", llvm_source, Lanes::Vectors},
+    SourceForm{"asm", assembly_source, Lanes::Vectors},
+    SourceForm{"wgsl", wgsl_source, Lanes::Groups},
 };
 
 // Null when none is asked for.
@@ -62,6 +70,16 @@ const SourceForm* wanted_form(const KernelsOptions& options) {
   const auto form = std::ranges::find(kForms, options.source, &SourceForm::name);
   if (form == kForms.end()) fail_unknown("form of kernels", options.source, source_forms());
   return &*form;
+}
+
+void check_form(const SourceForm* form, const ChosenDevice& device) {
+  if (!form || form->lanes == Lanes::Either) return;
+  const bool groups = device.capabilities().group_threads > 0;
+  if (groups == (form->lanes == Lanes::Groups)) return;
+  throw UserError(fmt::format("kernels of device \"{}\" have no {}", device.name(), form->name),
+                  groups ? "ask for --source wgsl, or add --device cpu"
+                         : "ask for --source llvm or asm, or add --device webgpu",
+                  {});
 }
 
 bool is_wanted(const KernelsOptions& options, size_t kernel) {
@@ -267,8 +285,9 @@ std::vector<std::string_view> source_forms() {
 
 void kernels(const KernelsOptions& options) {
   const models::ProgramRow& row = program_named(options.program);
-  wanted_form(options);  // before the work
+  const SourceForm* form = wanted_form(options);  // before the work
   const ChosenDevice device(options.device);
+  check_form(form, device);
   const models::Program program = row.build();
   const KernelListing listing = list_kernels(program, options.forward, device.capabilities());
   if (options.kernel >= static_cast<int>(listing.kernels.size()))

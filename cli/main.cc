@@ -20,6 +20,7 @@
 #include "output.h"
 #include "programs.h"
 #include "run.h"
+#include "runtime/webgpu/webgpu_device.h"
 #include "sample.h"
 #include "train.h"
 
@@ -98,6 +99,7 @@ struct CommandLine {
   InferenceOptions inference_options;
   SampleOptions sample_options;
   bool step = false, version = false;
+  std::string adapter;
 
   CommandLine() {
     app.add_flag("--version", version, "say which version this is");
@@ -131,7 +133,7 @@ struct CommandLine {
         kernels_command.add_flag("--forward", kernels_options.forward, "only what the loss needs");
     kernels_command.add_flag("--step", step, "loss, gradients and updates (what it does anyway)")
         ->excludes(only_forward);
-    kernels_command.add_option("--device", kernels_options.device, devices_text());
+    add_device(kernels_command, kernels_options.device);
     kernels_command.add_option(
         "--source", kernels_options.source,
         fmt::format("the kernels themselves, as {}", fmt::join(source_forms(), ", ")));
@@ -148,7 +150,7 @@ struct CommandLine {
                     "how many threads both sides use, one run each: 1,2 (one, and all cores)")
         ->delimiter(',')
         ->check(CLI::Range(1, 1024));
-    bench_command.add_option("--device", bench_options.device, devices_text());
+    add_device(bench_command, bench_options.device);
     bench_command.add_option("--case", bench_options.only, "only cases whose name contains this");
     bench_command
         .add_option("--seconds", bench_options.seconds, "to measure one side of a row (0.5)")
@@ -158,9 +160,20 @@ struct CommandLine {
     add("doctor").add_flag("--json", doctor_options.json, "as JSON");
   }
 
+  // What --adapter names is for WebGPU alone.
+  void use_adapter() const {
+    if (!device_of_adapter_) return;
+    const std::string device = device_of_adapter_->empty() ? device_name() : *device_of_adapter_;
+    if (device != "webgpu")
+      throw UserError(
+          fmt::format("--adapter {} names a GPU, and the device is \"{}\"", adapter, device),
+          "add --device webgpu", {});
+    set_webgpu_adapter(adapter);
+  }
+
  private:
   // What is common to commands that use a model.
-  static void add_model(CLI::App& command, RunOptions& o) {
+  void add_model(CLI::App& command, RunOptions& o) {
     std::string models;
     for (const ModelRow& row : model_rows())
       models += fmt::format("{}{}: {}", models.empty() ? "" : "; ", row.name, row.description);
@@ -184,7 +197,7 @@ struct CommandLine {
                        "statistics and losses are f32");
     command.add_option("--threads", o.threads, "of the CPU (all cores)")
         ->check(CLI::Range(1, 1024));
-    command.add_option("--device", o.device, devices_text());
+    add_device(command, o.device);
   }
 
   void add_train() {
@@ -229,8 +242,17 @@ struct CommandLine {
         ->check(CLI::Range(0.0, 100.0));
     command.add_option("--seed", o.seed, "of the choices (1)")->check(CLI::NonNegativeNumber);
     command.add_option("--prompt", o.prompt, "what it starts with (a new line)");
-    command.add_option("--device", o.device, devices_text());
+    add_device(command, o.device);
     command.add_flag("--json", o.json, "as JSON");
+  }
+
+  void add_device(CLI::App& command, std::string& device) {
+    command.add_option("--device", device, devices_text());
+    command
+        .add_option("--adapter", adapter,
+                    "the GPU of device webgpu, by its number or a part of its name, as doctor "
+                    "lists them (ANNEAL_ADAPTER, else the first)")
+        ->each([this, &device](const std::string&) { device_of_adapter_ = &device; });
   }
 
   static std::string programs_text() { return fmt::format("{}", fmt::join(program_names(), ", ")); }
@@ -248,6 +270,8 @@ struct CommandLine {
       }
     throw InternalError(fmt::format("command {} has no row", name));
   }
+
+  const std::string* device_of_adapter_ = nullptr;
 };
 
 // Not a command of CLI11's, which would take the COMMAND after it for one to run.
@@ -261,6 +285,7 @@ int show_help(std::span<char* const> commands) {
 
 int run_command(CommandLine& line) {
   if (line.version) return write("anneal " ANNEAL_VERSION "\n"), kWorked;
+  line.use_adapter();
   if (line.app.got_subcommand("train")) return train(line.train_options);
   if (line.app.got_subcommand("run")) return run_model(line.inference_options), kWorked;
   if (line.app.got_subcommand("sample")) return sample(line.sample_options), kWorked;

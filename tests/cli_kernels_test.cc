@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "cli_runner.h"
 #include "codegen/llvm/compile.h"
+#include "environment_scope.h"
 #include "models/program.h"
 #include "runtime/cpu/cpu_device.h"
 #include "schedule/memory_plan.h"
@@ -160,4 +161,38 @@ TEST_CASE("cli: doctor finds a folder for kernels that cannot be used, and one t
   CHECK(shown["cache"]["writable"] == true);
   CHECK(shown["cache"]["kernels"] == 0);
   CHECK(shown["cache"]["bytes"] == 0);
+}
+
+TEST_CASE("cli: kernels of a GPU are WGSL") {
+  const Run text = anneal_run("kernels mlp --forward --device webgpu --kernel 0 --source wgsl");
+  CHECK(text.code == 0);
+  CHECK(contains(text.output, "@compute @workgroup_size("));
+  CHECK(contains(with_errors("kernels mlp --forward --device webgpu --source asm").output,
+                 "kernels of device \"webgpu\" have no asm"));
+  CHECK(contains(with_errors("kernels mlp --forward --device cpu --source wgsl").output,
+                 "kernels of device \"cpu\" have no wgsl"));
+}
+
+TEST_CASE("cli: a GPU is chosen by --adapter, which others do not take") {
+  CHECK(anneal_run("kernels mlp --forward --device webgpu --adapter 0").code == 0);
+  const Run unknown = with_errors("kernels mlp --device webgpu --adapter nosuchgpu");
+  CHECK(unknown.code == 1);
+  CHECK(contains(unknown.output, "there is no GPU \"nosuchgpu\""));
+  CHECK(
+      contains(with_errors("kernels mlp --device cpu --adapter 0").output, "add --device webgpu"));
+}
+
+TEST_CASE("cli: without a library or a GPU, webgpu says what is missing") {
+  {
+    const EnvironmentScope none("ANNEAL_WEBGPU_LIB", "/nonexistent/libwebgpu.so");
+    const Run run = with_errors("train mlp --steps 1 --device webgpu");
+    CHECK(run.code == 1);
+    CHECK(contains(run.output, "ANNEAL_WEBGPU_LIB names /nonexistent/libwebgpu.so"));
+    CHECK(contains(run.output, "hint: "));
+  }
+  const EnvironmentScope none("VK_ICD_FILENAMES", "/nonexistent/icd.json");
+  const Run run = with_errors("train mlp --steps 1 --device webgpu");
+  CHECK(run.code == 1);
+  CHECK(contains(run.output, "WebGPU finds no GPU here"));
+  CHECK(contains(run.output, "VK_ICD_FILENAMES"));
 }

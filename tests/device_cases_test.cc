@@ -107,8 +107,8 @@ std::string tested_device() {
   return name ? name : "cpu";
 }
 
-// GPUs have no f64, and say so where a kernel would need it.
-bool is_refused(std::span<const NodeRef> roots) {
+// GPUs have no f64: what needs it runs on the CPU, which is tested by itself.
+bool is_elsewhere(std::span<const NodeRef> roots) {
   return tested_device() == "webgpu" &&
          std::ranges::any_of(topological_order(roots),
                              [](NodeRef node) { return node->dtype == DType::F64; });
@@ -119,19 +119,14 @@ void compare(const std::string& what, const std::vector<Tensor>& tensors, const 
              const DeviceRow* row, bool special) {
   std::vector<NodeRef> roots;
   for (const Tensor& tensor : tensors) roots.push_back(tensor.node());
+  if (is_elsewhere(roots)) return;
   const DeviceRow& allowed = row ? *row : row_of(roots);
   const std::vector<Array> expected = run_on("interpreter", tensors, bindings);
   std::vector<Array> first;
   const std::string device = tested_device();
   for (int count : device == "cpu" ? std::vector{1, 2, 5} : std::vector{1}) {
     ThreadsScope scope(count);
-    std::vector<Array> got;
-    try {
-      got = run_on(device, tensors, bindings);
-    } catch (const UserError& error) {
-      CHECK_MESSAGE(is_refused(roots), error.what());
-      return;
-    }
+    const std::vector<Array> got = run_on(device, tensors, bindings);
     REQUIRE(got.size() == expected.size());
     for (size_t i = 0; i < got.size(); ++i) {
       const std::string name = fmt::format("{}, result {} with {} threads", what, i, count);

@@ -253,6 +253,59 @@ class CodeRun {
   std::vector<std::unique_ptr<GuardedBytes>> own_;  // null for temporaries
 };
 
+// Runs a schedule on a device, whatever memory it has: temporaries where the memory plan says, all
+// of it poisoned at first.
+class DeviceRun {
+ public:
+  DeviceRun(std::span<const NodeRef> roots, const Schedule& schedule, GraphContents& contents,
+            Device& device)
+      : device_(device), values_(initial_memory(roots, schedule, contents)) {
+    const MemoryPlan plan = plan_memory(schedule, variables_by_name(roots, contents));
+    const std::vector<std::byte> poison(static_cast<size_t>(plan.arena_bytes), kGuard);
+    arena_ = device.allocate(plan.arena_bytes);
+    device.copy_in(poison, {arena_->handle(), 0});
+    for (size_t i = 0; i < values_.size(); ++i) {
+      own_.emplace_back(nullptr);
+      const bool arena = schedule.buffers[i].is_temporary();
+      if (arena || plan.bytes[i] == 0) {
+        places_.push_back(arena && plan.offsets[i] >= 0 ? Place{arena_->handle(), plan.offsets[i]}
+                                                        : Place{});
+        continue;
+      }
+      own_.back() = device.allocate(plan.bytes[i]);
+      places_.push_back({own_.back()->handle(), 0});
+      device.copy_in(to_storage(values_[i]).read(), places_.back());
+    }
+  }
+
+  void run(const Executable& executable, const Schedule& schedule,
+           std::span<const int64_t> sizes) const {
+    int phases = 0;
+    for (const Kernel& kernel : schedule.kernels) phases += static_cast<int>(kernel.phases.size());
+    executable.run({places_, sizes}, 0, phases);
+  }
+
+  // What buffers hold now; of temporaries nothing.
+  std::vector<Value> memory() {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      Bytes bytes(own_[i] ? static_cast<size_t>(own_[i]->bytes()) : 0);
+      if (own_[i]) device_.copy_out(places_[i], {bytes.data(), bytes.size()});
+      if (own_[i])
+        values_[i] = to_value({values_[i].dtype, values_[i].shape, std::move(bytes)});
+      else
+        values_[i].payload.clear();
+    }
+    return values_;
+  }
+
+ private:
+  Device& device_;
+  std::vector<Value> values_;
+  std::unique_ptr<DeviceMemory> arena_;
+  std::vector<std::unique_ptr<DeviceMemory>> own_;  // null for temporaries, and what is empty
+  std::vector<Place> places_;
+};
+
 }  // namespace
 
 std::string Toggle::text() const {
@@ -332,6 +385,29 @@ std::string GraphRuns::check_code(const Toggle& toggle, const Toggle& lower) con
     for (Case& each : cases_) {
       CodeRun run(roots_, schedule, each.contents);
       run.run(lowered, functions);
+      const std::string text =
+          compare_memory(roots_, schedule, each.contents, each.expected, run.memory());
+      if (!text.empty()) return text + bindings_text(each.binding);
+    }
+    return "";
+  });
+}
+
+std::string GraphRuns::check_on(Device& device, const Toggle& toggle) const {
+  if (!failure_.empty()) return failure_;
+  return guarded([&]() -> std::string {
+    ScheduleOptions options = options_of(toggle);
+    options.capabilities = device.capabilities();
+    const Schedule schedule = schedule_program(simplified_, options);
+    std::vector<NodeRef> variables;
+    for (NodeRef node : topological_order(roots_))
+      if (node->op == Op::Variable) variables.push_back(node);
+    const std::unique_ptr<Executable> executable = device.compile(schedule, variables);
+    for (Case& each : cases_) {
+      std::vector<int64_t> sizes;
+      for (NodeRef variable : variables) sizes.push_back(each.contents.size(variable));
+      DeviceRun run(roots_, schedule, each.contents, device);
+      run.run(*executable, schedule, sizes);
       const std::string text =
           compare_memory(roots_, schedule, each.contents, each.expected, run.memory());
       if (!text.empty()) return text + bindings_text(each.binding);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph_check.h"
+#include "runtime/device.h"
 #include "schedule_runner.h"
 
 namespace anneal {
@@ -35,6 +36,8 @@ class GraphRuns {
   std::string check_programs(const Toggle& schedule, const Toggle& lower) const;
   // By the machine code of their programs, between guards that nothing may touch.
   std::string check_code(const Toggle& schedule, const Toggle& lower) const;
+  // As a device runs them.
+  std::string check_on(Device& device, const Toggle& schedule) const;
 
  private:
   std::string check(const Schedule& schedule, const PartRunner& run_part) const;

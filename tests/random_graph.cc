@@ -78,7 +78,10 @@ class Generator {
   auto one_of(const Table& table) {
     return table[below(std::size(table))];
   }
-  DType any_float() { return one_of(kFloats); }
+  DType any_float() {
+    const DType dtype = one_of(kFloats);
+    return dtype == DType::F64 && !options_.f64 ? DType::F32 : dtype;
+  }
   DType any_integer() { return one_of(kIntegers); }
   DType any_dtype() {
     const uint64_t draw = below(10);

@@ -18,6 +18,7 @@ struct RandomGraphOptions {
   bool tame = true;
   bool symbolic = true;         // sizes may be Variables
   bool assigns = true;          // roots may store into buffers
+  bool f64 = true;              // f32 in its place otherwise
   int64_t max_elements = 3000;  // of a node, at the largest sizes
 };
 

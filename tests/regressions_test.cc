@@ -12,6 +12,7 @@
 
 #include "graph_runs.h"
 #include "ir/print.h"
+#include "runtime/webgpu/webgpu_device.h"
 
 using namespace anneal;
 
@@ -26,11 +27,19 @@ std::vector<std::filesystem::path> regressions() {
   return paths;
 }
 
+bool has_f64(std::span<const NodeRef> roots) {
+  return std::ranges::any_of(topological_order(roots),
+                             [](NodeRef node) { return node->dtype == DType::F64; });
+}
+
 }  // namespace
 
 TEST_CASE("regressions: programs that once went wrong") {
   const std::vector<std::filesystem::path> paths = regressions();
   CHECK(!paths.empty());
+  WebGpuOptions tiles_of_gpu = WebGpuOptions::from_environment();
+  tiles_of_gpu.tiles = WebGpuOptions::Tiles::Gpu;
+  const std::unique_ptr<Device> gpus[] = {make_webgpu_device(), make_webgpu_device(tiles_of_gpu)};
   for (const std::filesystem::path& path : paths) {
     Graph graph;
     GraphScope scope(graph);
@@ -41,11 +50,17 @@ TEST_CASE("regressions: programs that once went wrong") {
       FAIL_CHECK(path.filename().string() << ":" << error->line << ": " << error->message);
       continue;
     }
-    const GraphRuns runs(std::get<std::vector<NodeRef>>(read));
+    const auto& roots = std::get<std::vector<NodeRef>>(read);
+    const GraphRuns runs(roots);
     for (const Toggle& toggle : schedule_toggles()) {
       const std::string failure = runs.check_bodies(toggle);
       CHECK_MESSAGE(failure.empty(), path.filename().string()
                                          << " " << toggle.text() << ": " << failure);
+    }
+    for (const std::unique_ptr<Device>& gpu : gpus) {
+      if (has_f64(roots)) break;
+      const std::string failure = runs.check_on(*gpu, schedule_toggles()[1]);
+      CHECK_MESSAGE(failure.empty(), path.filename().string() << " on a GPU: " << failure);
     }
     for (const Toggle& toggle : lower_toggles()) {
       const Toggle& schedule = schedule_toggles()[1];  // eagerly

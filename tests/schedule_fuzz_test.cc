@@ -16,6 +16,7 @@
 #include "graph_shrink.h"
 #include "ir/print.h"
 #include "random_graph.h"
+#include "runtime/webgpu/webgpu_device.h"
 
 using namespace anneal;
 
@@ -97,5 +98,24 @@ TEST_CASE("schedule fuzz: machine code computes the program, with everything lef
       return with(runs.check_code(schedule, lower), schedule.text() + "; " + lower.text());
     });
     return checks;
+  });
+}
+
+// Half of them with the least that every WebGPU allows and kernels as for a CPU, half with what
+// this one allows and kernels as for a GPU.
+TEST_CASE("schedule fuzz: a GPU computes the program") {
+  WebGpuOptions least = WebGpuOptions::from_environment(), own = least;
+  least.gpu.minimum_limits = true;
+  own.gpu.minimum_limits = false;
+  own.tiles = WebGpuOptions::Tiles::Gpu;
+  const std::unique_ptr<Device> devices[] = {make_webgpu_device(least), make_webgpu_device(own)};
+  const std::vector<Toggle>& toggles = schedule_toggles();
+  fuzz(1000, {.f64 = false, .max_elements = 500}, [&](uint64_t seed) {
+    const Toggle& toggle = toggles[seed / 2 % toggles.size()];
+    Device& device = *devices[seed % 2];
+    const std::string which = seed % 2 ? "own limits; " : "least limits; ";
+    return std::vector<Check>{[&device, toggle, which](const GraphRuns& runs) {
+      return with(runs.check_on(device, toggle), which + toggle.text());
+    }};
   });
 }

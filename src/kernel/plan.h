@@ -98,7 +98,7 @@ class Planner {
 
   CellPlan plan_cell();
   // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.
-  CellPlan plan_tiles() const;
+  CellPlan plan_tiles();
   // Where the body is a product, and it pays to treat it as one.
   std::optional<ProductPlan> plan_product();
   // Sums of long columns, for which rows are read from end to end: a product without rows.

@@ -13,7 +13,7 @@ constexpr int kSumCopies = 8, kPlainCopies = 2;
 
 }  // namespace
 
-CellPlan Planner::plan_tiles() const {
+CellPlan Planner::plan_tiles() {
   const KernelBody& body = analysis_.body();
   CellPlan plan;
   const bool vectors = enabled("vectorise"), unrolled = enabled("unroll");
@@ -25,6 +25,7 @@ CellPlan Planner::plan_tiles() const {
         static_cast<uint64_t>(std::max<int64_t>(1, analysis_.expected_size(rows.axis)));
     rows.tile.lanes = static_cast<int>(
         std::clamp<uint64_t>(std::bit_ceil(count), 2, static_cast<uint64_t>(rows.tile.lanes)));
+    lanes_ = rows.tile.lanes;  // of sums that rows share, too: a group has one number of threads
   }
   const int64_t multiple = analysis_.size_multiple(rows.axis);
   if (unrolled && multiple % (kRowVectors * rows.tile.lanes) == 0) rows.tile.copies = kRowVectors;

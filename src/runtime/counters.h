@@ -6,6 +6,13 @@
 
 namespace anneal {
 
+// What a device has done, where it has memory of its own.
+struct DeviceCounters {
+  int64_t submits = 0;  // lists of kernels handed over
+  int64_t allocations = 0;
+  int64_t bytes_in = 0, bytes_out = 0;  // copied to it, and from it
+};
+
 struct RuntimeCounters {
   int64_t runs = 0;               // of programs
   int64_t hits = 0, misses = 0;   // of the cache of compiled programs
@@ -18,6 +25,7 @@ struct RuntimeCounters {
   int64_t arena_bytes = 0;        // allocated for temporaries, now
   int64_t result_bytes = 0;       // allocated for results, all together
   int64_t copied_bytes = 0;       // moved to, from or within memory besides what kernels do
+  DeviceCounters device;
 };
 
 }  // namespace anneal

@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "runtime/counters.h"
 #include "schedule/schedule.h"
 
 namespace anneal {
@@ -27,6 +28,8 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
+  // The device went away, and what this held with it.
+  virtual bool is_lost() const { return false; }
   void* handle() const { return handle_; }
   int64_t bytes() const { return bytes_; }
 
@@ -72,6 +75,11 @@ class Device {
   virtual void wait() {}
   virtual void copy_in(std::span<const std::byte> from, Place to) = 0;
   virtual void copy_out(Place from, std::span<std::byte> to) = 0;
+
+  virtual DeviceCounters counters() const { return {}; }
+  // Devices may go away, with all they held; every call then fails with a UserError until this
+  // opens them again. What was compiled stays good.
+  virtual void recover() {}
 };
 
 }  // namespace anneal

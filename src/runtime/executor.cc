@@ -31,9 +31,19 @@ class Residence : public RemoteMemory {
  public:
   Residence(std::shared_ptr<Device> device, size_t bytes)
       : device_(std::move(device)), memory_(device_->allocate(static_cast<int64_t>(bytes))) {}
-  bool belongs_to(const Device& device) const { return device_.get() == &device; }
+  // And is still there.
+  bool belongs_to(const Device& device) const {
+    return device_.get() == &device && !memory_->is_lost();
+  }
   Place place() const { return {memory_->handle(), 0}; }
-  void fetch(std::span<std::byte> to) const override { device_->copy_out(place(), to); }
+  void fetch(std::span<std::byte> to) const override {
+    if (memory_->is_lost())
+      fail(fmt::format("a tensor of {} was on device \"{}\", which was lost, and nowhere else",
+                       bytes_text(memory_->bytes()), device_->name()),
+           "load what was saved last, or set the tensor again; what the host has is copied to the "
+           "device anew");
+    device_->copy_out(place(), to);
+  }
 
  private:
   std::shared_ptr<Device> device_;
@@ -276,6 +286,7 @@ Executor::Executor(std::unique_ptr<Device> device, const ExecutorOptions& option
     : device_(std::move(device)), options_(options) {}
 
 std::vector<std::shared_ptr<Storage>> Executor::launch(CompiledProgram& program, Launch launch) {
+  device_->recover();
   Run run(*this, program, std::move(launch));
   std::vector<std::shared_ptr<Storage>> results = run.run();
   std::lock_guard lock(mutex_);
@@ -341,7 +352,9 @@ std::unique_ptr<Plan> Executor::plan(const CanonicalProgram& program) {
 
 RuntimeCounters Executor::counters() const {
   std::lock_guard lock(mutex_);
-  return counters_;
+  RuntimeCounters all = counters_;
+  all.device = device_->counters();
+  return all;
 }
 
 size_t Executor::program_count() const {
@@ -368,6 +381,7 @@ std::shared_ptr<CompiledProgram> Executor::compiled(const CanonicalProgram& prog
     }
     ++counters_.misses;
   }
+  device_->recover();
   auto fresh = std::make_shared<CompiledProgram>(program, *device_);
   const auto bodies = static_cast<int64_t>(distinct_bodies(fresh->schedule()).bodies.size());
   std::lock_guard lock(mutex_);
@@ -393,6 +407,7 @@ std::shared_ptr<CompiledProgram> Executor::compiled(const CanonicalProgram& prog
 std::unique_ptr<DeviceMemory> Executor::take_arena(int64_t bytes) {
   if (bytes == 0) return nullptr;
   std::lock_guard lock(mutex_);
+  drop_lost_arenas();
   // The smallest that is large enough; if none is, the largest makes room for a new one.
   auto best = free_arenas_.end();
   for (auto arena = free_arenas_.begin(); arena != free_arenas_.end(); ++arena) {
@@ -412,6 +427,13 @@ std::unique_ptr<DeviceMemory> Executor::take_arena(int64_t bytes) {
   ++counters_.arena_allocations;
   counters_.arena_bytes += arena->bytes();
   return arena;
+}
+
+void Executor::drop_lost_arenas() {
+  std::erase_if(free_arenas_, [&](const std::unique_ptr<DeviceMemory>& arena) {
+    if (arena->is_lost()) counters_.arena_bytes -= arena->bytes();
+    return arena->is_lost();
+  });
 }
 
 void Executor::give_back(std::unique_ptr<DeviceMemory> arena) {

@@ -61,6 +61,7 @@ class Executor : public Evaluator {
   // that could be given back first.
   std::unique_ptr<DeviceMemory> take_arena(int64_t bytes);
   void give_back(std::unique_ptr<DeviceMemory> arena);
+  void drop_lost_arenas();           // the lock is held
   int64_t free_arena_bytes() const;  // of the one that would make room
 
   std::shared_ptr<Device> device_;

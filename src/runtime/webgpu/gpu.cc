@@ -100,6 +100,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(bytes_, other.bytes_);
   return *this;
 }
+bool Buffer::lost() const { return state_ && state_->lost; }
 
 Pipeline::Pipeline(std::shared_ptr<GpuState> state, abi::ComputePipeline handle,
                    const KernelSource& source)
@@ -194,6 +195,7 @@ void Gpu::submit(std::span<const Dispatch> dispatches) {
   }
   state_->counters.dispatches += static_cast<int64_t>(dispatches.size());
   state_->submit(encoder);
+  state_->bound_queue();
 }
 
 std::vector<double> Gpu::submit_timed(std::span<const Dispatch> dispatches) {

@@ -56,6 +56,7 @@ class Buffer {
   int64_t bytes() const { return bytes_; }  // as asked for; what follows up to the next 16 is free
   explicit operator bool() const { return handle_ != nullptr; }
   abi::Buffer handle() const { return handle_; }
+  bool lost() const;  // with the GPU
 
  private:
   std::shared_ptr<GpuState> state_;
@@ -180,7 +181,7 @@ class Gpu {
   // anywhere in the group must be bound for writing everywhere in it: that is WebGPU's rule.
   BindGroup bind(const Pipeline& pipeline, std::span<const Binding> bindings);
 
-  // All of them in one submit. Does not wait.
+  // All of them in one submit. Waits only for what was submitted long before.
   void submit(std::span<const Dispatch> dispatches);
   // The same, waits, and gives the seconds of each dispatch; where timestamps() is false a
   // UserError.

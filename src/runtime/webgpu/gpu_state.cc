@@ -125,8 +125,8 @@ void GpuState::check() {
   if (lost)
     throw DeviceLost(
         fmt::format("the GPU \"{}\" was lost: {}", adapter.name, lost_reason()),
-        "what it held is gone: start again from what was saved last; if it happens again, use "
-        "smaller sizes or look for a newer driver",
+        "what it alone held is gone: start again from what was saved last; if it happens again, "
+        "use smaller sizes or look for a newer driver",
         {});
   std::lock_guard guard(news_mutex_);
   if (errors_.empty()) return;
@@ -161,6 +161,22 @@ void GpuState::wait_for_work() {
   else
     connection_.wait(
         library_.work_done(queue_, {nullptr, abi::kWaitAnyOnly, [] {}, nullptr, nullptr}));
+  check();
+}
+
+void GpuState::bound_queue() {
+  constexpr size_t kMostUnderWay = 2;
+  // Of a library that is polled only the end of everything can be waited for.
+  under_way_.push_back(library_.polled ? abi::Future{}
+                                       : library_.work_done(queue_, {nullptr, abi::kWaitAnyOnly,
+                                                                     [] {}, nullptr, nullptr}));
+  if (under_way_.size() <= kMostUnderWay) return;
+  if (library_.polled) {
+    under_way_.clear();
+    return wait_for_work();
+  }
+  connection_.wait(under_way_.front());
+  under_way_.pop_front();
   check();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -54,6 +55,9 @@ class GpuState : public std::enable_shared_from_this<GpuState> {
 
   abi::CommandEncoder encoder();
   void submit(abi::CommandEncoder encoder);  // which it ends
+  // Waits until no more than a few submits are under way, so that whoever never waits does not
+  // fill the queue.
+  void bound_queue();
 
   std::recursive_mutex mutex;  // what was given out is given back while a call is under way
   AdapterInfo adapter;
@@ -83,6 +87,7 @@ class GpuState : public std::enable_shared_from_this<GpuState> {
     uint64_t bytes;
   };
   std::vector<Staging> staging_;
+  std::deque<abi::Future> under_way_;  // what bound_queue() may have to wait for
 
   std::mutex news_mutex_;  // of what follows
   std::string lost_reason_;

@@ -11,6 +11,7 @@
 #include "codegen/wgsl/wgsl.h"
 #include "kernel/lower.h"
 #include "runtime/distinct_bodies.h"
+#include "runtime/webgpu/pipeline_cache.h"
 #include "symbolic/bounds.h"
 #include "symbolic/index_program.h"
 
@@ -23,6 +24,7 @@ class GpuMemory : public DeviceMemory {
  public:
   GpuMemory(std::unique_ptr<webgpu::Buffer> buffer, int64_t bytes)
       : DeviceMemory(buffer.get(), bytes), buffer_(std::move(buffer)) {}
+  bool is_lost() const override { return buffer_->lost(); }
 
  private:
   std::unique_ptr<webgpu::Buffer> buffer_;
@@ -59,16 +61,43 @@ bool is_wide(const KernelBody& body) {
                              [](NodeRef buffer) { return bounds(buffer->dim(0)).max > kMost; });
 }
 
+// A GPU and the kernels that were made for it.
+struct OpenGpu {
+  explicit OpenGpu(std::unique_ptr<Gpu> opened) : gpu(std::move(opened)), pipelines(*gpu) {}
+  std::unique_ptr<Gpu> gpu;
+  webgpu::PipelineCache pipelines;
+};
+
+// The GPU of a device: another one after it was lost.
+class CurrentGpu {
+ public:
+  explicit CurrentGpu(std::unique_ptr<Gpu> gpu)
+      : open_(std::make_shared<OpenGpu>(std::move(gpu))) {}
+
+  std::shared_ptr<OpenGpu> get() const {
+    std::lock_guard lock(mutex_);
+    return open_;
+  }
+  void recover() {
+    std::lock_guard lock(mutex_);
+    if (open_->gpu->lost()) open_ = std::make_shared<OpenGpu>(open_->gpu->open_again());
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<OpenGpu> open_;
+};
+
 class GpuExecutable : public Executable {
  public:
-  GpuExecutable(Gpu& gpu, const Schedule& schedule, std::span<const NodeRef> variables,
-                const Capabilities& capabilities)
-      : gpu_(gpu) {
+  GpuExecutable(std::shared_ptr<const CurrentGpu> current, const Schedule& schedule,
+                std::span<const NodeRef> variables, const Capabilities& capabilities)
+      : current_(std::move(current)), open_(current_->get()) {
     const DistinctBodies distinct = distinct_bodies(schedule);
     GraphScope scope(*schedule.graph);
     std::vector<NodeRef> cells, elements;
     for (const KernelBody* body : distinct.bodies) {
-      LoweredBody lowered = lower_within(*body, capabilities, gpu.limits().workgroup_bytes);
+      LoweredBody lowered = lower_within(*body, capabilities, gpu().limits().workgroup_bytes);
       lowered.program.name = fmt::format("kernel{}", kernels_.size());
       kernels_.push_back({std::move(lowered.program), is_wide(*body), {}});
       cells.push_back(lowered.cells);
@@ -97,25 +126,26 @@ class GpuExecutable : public Executable {
 
   void run(const RunArguments& arguments, int begin, int end) const override {
     std::lock_guard lock(mutex_);
+    if (open_ != current_->get()) move_to(current_->get());
     const Ready& ready = prepared(arguments);
     const size_t first = phases_[static_cast<size_t>(begin)],
                  last = phases_[static_cast<size_t>(end)];
     std::vector<webgpu::Dispatch> dispatches;
     for (size_t i = first; i < last; ++i)
       if (ready.dispatches[i].pipeline) dispatches.push_back(ready.dispatches[i]);
-    if (!dispatches.empty()) gpu_.submit(dispatches);
+    if (!dispatches.empty()) gpu().submit(dispatches);
   }
 
  private:
   struct Variant {
     std::vector<int> same_as;
     std::vector<int> buffers;  // that are bound
-    webgpu::Pipeline pipeline;
+    std::shared_ptr<const webgpu::Pipeline> pipeline;
   };
   struct Code {
     Program program;
     bool wide;
-    mutable std::list<Variant> variants;
+    std::list<Variant> variants;
   };
   struct Part {
     size_t kernel;
@@ -150,9 +180,9 @@ class GpuExecutable : public Executable {
 
   webgpu::KernelSource source_of(const Code& kernel, const std::vector<int>& same_as,
                                  std::vector<int>& bound) const {
-    const webgpu::AdapterInfo& adapter = gpu_.adapter();
+    const webgpu::AdapterInfo& adapter = gpu().adapter();
     const bool same_size = adapter.subgroup_min == adapter.subgroup_max;
-    const int subgroup = gpu_.subgroups() && same_size ? adapter.subgroup_min : 0;
+    const int subgroup = gpu().subgroups() && same_size ? adapter.subgroup_min : 0;
     wgsl::Shader shader = wgsl::write_shader(kernel.program, {kernel.wide, same_as, subgroup});
     bound = shader.buffers;
     webgpu::KernelSource source;
@@ -164,22 +194,32 @@ class GpuExecutable : public Executable {
   }
 
   // Nearly always no two buffers of a kernel are the same.
-  void compile_all() {
+  void compile_all() const {
     std::vector<webgpu::KernelSource> sources;
     std::vector<std::vector<int>> bound(kernels_.size());
     for (size_t i = 0; i < kernels_.size(); ++i)
       sources.push_back(source_of(kernels_[i], {}, bound[i]));
-    std::vector<webgpu::Pipeline> pipelines = gpu_.compile(sources);
+    std::vector<std::shared_ptr<const webgpu::Pipeline>> pipelines =
+        open_->pipelines.compile(sources);
     for (size_t i = 0; i < kernels_.size(); ++i)
       kernels_[i].variants.push_back({{}, std::move(bound[i]), std::move(pipelines[i])});
   }
 
-  const Variant& variant(const Code& kernel, const std::vector<int>& same_as) const {
+  // After the GPU it was made for was lost.
+  void move_to(std::shared_ptr<OpenGpu> open) const {
+    ready_.clear();
+    nothing_ = {};
+    for (Code& kernel : kernels_) kernel.variants.clear();
+    open_ = std::move(open);
+    compile_all();
+  }
+
+  const Variant& variant(Code& kernel, const std::vector<int>& same_as) const {
     for (const Variant& known : kernel.variants)
       if (known.same_as == same_as) return known;
     Variant fresh{same_as, {}, {}};
     const webgpu::KernelSource source = source_of(kernel, same_as, fresh.buffers);
-    fresh.pipeline = gpu_.compile(source);
+    fresh.pipeline = open_->pipelines.compile({&source, 1}).front();
     kernel.variants.push_back(std::move(fresh));
     return kernel.variants.back();
   }
@@ -227,8 +267,13 @@ class GpuExecutable : public Executable {
     const std::vector<int64_t> cells = cells_.evaluate(arguments.sizes);
     const std::vector<int64_t> elements = elements_.evaluate(arguments.sizes);
 
+    // What is empty may be planned where others are.
+    std::vector<Place> places(arguments.buffers.begin(), arguments.buffers.end());
+    for (size_t i = 0; i < places.size(); ++i)
+      if (elements[i] == 0) places[i] = {};
+
     // One buffer holds what all parts are given.
-    const int64_t unit = std::max(16, gpu_.limits().uniform_offset_alignment);
+    const int64_t unit = std::max(16, gpu().limits().uniform_offset_alignment);
     std::vector<int64_t> offsets;
     int64_t bytes = 0;
     for (const Part& part : parts_) {
@@ -246,50 +291,56 @@ class GpuExecutable : public Executable {
         given[5 + 2 * k] = static_cast<uint32_t>(size >> 32);
       }
     }
-    ready.uniforms = gpu_.create_buffer(bytes, "sizes");
-    gpu_.write(ready.uniforms, 0, std::as_bytes(std::span(words)));
+    ready.uniforms = gpu().create_buffer(bytes, "sizes");
+    gpu().write(ready.uniforms, 0, std::as_bytes(std::span(words)));
 
     for (size_t i = 0; i < parts_.size(); ++i) {
       const Part& part = parts_[i];
-      const Code& kernel = kernels_[part.kernel];
+      Code& kernel = kernels_[part.kernel];
       const int64_t count = cells[part.kernel];
       ready.dispatches.emplace_back();
       if (count == 0) continue;
-      const Variant& code = variant(kernel, same_memory(part, arguments.buffers));
+      const Variant& code = variant(kernel, same_memory(part, places));
       std::vector<webgpu::Binding> bindings;
+      int empty = 0;
       for (int number : code.buffers) {
         const auto buffer = static_cast<size_t>(part.arguments[static_cast<size_t>(number)]);
-        const Place& place = arguments.buffers[buffer];
+        const Place& place = places[buffer];
         const int64_t size = std::max<int64_t>(4, elements[buffer] * element_bytes_[buffer]);
         if (place.memory)
           bindings.push_back({buffer_of(place), place.offset, (size + 15) / 16 * 16});
         else
-          bindings.push_back({&nothing(), 0, 16});
+          bindings.push_back(nothing(empty++));
       }
       bindings.push_back({&ready.uniforms, offsets[i], uniform_bytes(kernel.program)});
-      ready.groups.push_back(gpu_.bind(code.pipeline, bindings));
+      ready.groups.push_back(gpu().bind(*code.pipeline, bindings));
       const int64_t columns = std::min(count, wgsl::kGroupsInRow);
       const int64_t rows = (count + columns - 1) / columns;
-      ready.dispatches.back() = {&code.pipeline,
+      ready.dispatches.back() = {code.pipeline.get(),
                                  &ready.groups.back(),
                                  {static_cast<uint32_t>(columns), static_cast<uint32_t>(rows), 1}};
     }
     return ready;
   }
 
-  // For buffers without elements.
-  const webgpu::Buffer& nothing() const {
-    if (!nothing_) nothing_ = gpu_.create_buffer(16, "nothing");
-    return nothing_;
+  // For the n-th buffer of a kernel that has no elements: what is bound for writing must not
+  // overlap.
+  webgpu::Binding nothing(int n) const {
+    const int64_t unit = std::max(16, gpu().limits().storage_offset_alignment);
+    if (!nothing_) nothing_ = gpu().create_buffer(unit * gpu().limits().storage_buffers, "nothing");
+    return {&nothing_, n * unit, 16};
   }
 
-  Gpu& gpu_;
-  std::vector<Code> kernels_;
+  Gpu& gpu() const { return *open_->gpu; }
+
+  std::shared_ptr<const CurrentGpu> current_;
   std::vector<Part> parts_;
   std::vector<size_t> phases_;  // where the parts of each begin
   std::vector<int64_t> element_bytes_;
   IndexProgram cells_, elements_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // of what follows
+  mutable std::shared_ptr<OpenGpu> open_;
+  mutable std::vector<Code> kernels_;
   mutable std::list<Ready> ready_;  // the last used first
   mutable webgpu::Buffer nothing_;
 };
@@ -297,8 +348,13 @@ class GpuExecutable : public Executable {
 class WebGpuDevice : public Device {
  public:
   explicit WebGpuDevice(const WebGpuOptions& options)
-      : gpu_(Gpu::open(options.adapter, options.gpu)),
-        capabilities_(webgpu_capabilities(*gpu_, options.tiles)) {}
+      : current_(std::make_shared<CurrentGpu>(Gpu::open(options.adapter, options.gpu))),
+        capabilities_(webgpu_capabilities(*gpu(), options.tiles)) {}
+
+  std::shared_ptr<Gpu> gpu() const {
+    const std::shared_ptr<OpenGpu> open = current_->get();
+    return {open, open->gpu.get()};
+  }
 
   std::string_view name() const override { return "webgpu"; }
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -311,32 +367,44 @@ class WebGpuDevice : public Device {
           for (NodeRef node : topological_order(part.body.stores))
             if (node->dtype == DType::F64)
               fail("WebGPU has no f64", "cast to f32, or use device \"cpu\"");
-    return std::make_unique<GpuExecutable>(*gpu_, schedule, variables, capabilities_);
+    return std::make_unique<GpuExecutable>(current_, schedule, variables, capabilities_);
   }
 
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override {
     // Kernels take whole words of what they are bound to.
     auto buffer = std::make_unique<webgpu::Buffer>(
-        gpu_->create_buffer((std::max<int64_t>(bytes, 1) + 15) / 16 * 16));
+        gpu()->create_buffer((std::max<int64_t>(bytes, 1) + 15) / 16 * 16));
     return std::make_unique<GpuMemory>(std::move(buffer), bytes);
   }
   int64_t available_bytes() const override { return int64_t{1} << 60; }  // nobody tells
 
   bool shares_host_memory() const override { return false; }
-  void wait() override { gpu_->wait(); }
+  void wait() override { gpu()->wait(); }
+  void recover() override { current_->recover(); }
+  DeviceCounters counters() const override {
+    const webgpu::GpuCounters all = gpu()->counters();
+    return {all.submits, all.buffers_created, all.bytes_written, all.bytes_read};
+  }
   void copy_in(std::span<const std::byte> from, Place to) override {
-    if (!from.empty()) gpu_->write(*buffer_of(to), to.offset, from);
+    if (!from.empty()) gpu()->write(*buffer_of(to), to.offset, from);
   }
   void copy_out(Place from, std::span<std::byte> to) override {
-    if (!to.empty()) gpu_->read(*buffer_of(from), from.offset, to);
+    if (!to.empty()) gpu()->read(*buffer_of(from), from.offset, to);
   }
 
  private:
-  std::unique_ptr<Gpu> gpu_;
+  std::shared_ptr<CurrentGpu> current_;
   Capabilities capabilities_;
 };
 
+std::optional<std::string>& chosen_adapter() {
+  static std::optional<std::string> chosen;
+  return chosen;
+}
+
 }  // namespace
+
+void set_webgpu_adapter(std::string selector) { chosen_adapter() = std::move(selector); }
 
 WebGpuOptions WebGpuOptions::from_environment() {
   auto given = [](const char* name) -> std::string_view {
@@ -344,7 +412,7 @@ WebGpuOptions WebGpuOptions::from_environment() {
     return value ? value : "";
   };
   WebGpuOptions options;
-  options.adapter = given("ANNEAL_ADAPTER");
+  options.adapter = chosen_adapter().value_or(std::string(given("ANNEAL_ADAPTER")));
   options.gpu.minimum_limits = given("ANNEAL_WEBGPU_LIMITS") == "minimum";
   options.gpu.trust_shaders = true;  // they are ours, and read nothing that is not there
   if (given("ANNEAL_WEBGPU_TILES") == "gpu") options.tiles = Tiles::Gpu;
@@ -375,6 +443,10 @@ Capabilities webgpu_capabilities(const Gpu& gpu, WebGpuOptions::Tiles tiles) {
   if (!cpu) capabilities.large_elements = int64_t{1} << 26;
   capabilities.target_cells = cpu ? 64 : 2048;
   return capabilities;
+}
+
+std::shared_ptr<Gpu> gpu_of(const Device& device) {
+  return dynamic_cast<const WebGpuDevice&>(device).gpu();
 }
 
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {

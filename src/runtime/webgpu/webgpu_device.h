@@ -19,9 +19,15 @@ struct WebGpuOptions {
   static WebGpuOptions from_environment();
 };
 
+// The adapter of options that are taken from the environment later, whatever ANNEAL_ADAPTER says.
+void set_webgpu_adapter(std::string selector);
+
 // A UserError where there is no such GPU.
 std::unique_ptr<Device> make_webgpu_device(
     const WebGpuOptions& options = WebGpuOptions::from_environment());
+
+// What such a device computes on now.
+std::shared_ptr<webgpu::Gpu> gpu_of(const Device& device);
 
 // What kernels may use of it.
 Capabilities webgpu_capabilities(const webgpu::Gpu& gpu, WebGpuOptions::Tiles tiles);

@@ -1,0 +1,156 @@
+// WebGPU as a device of the runtime: what a step moves and asks for, GPUs that go away, and what is
+// refused. Values are the business of device_cases_test.cc.
+#include "runtime/webgpu/webgpu_device.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <anneal/anneal.h>
+
+#include "error_text.h"
+#include "runtime/evaluator.h"
+#include "runtime/executor.h"
+#include "runtime/webgpu/pipeline_cache.h"
+
+using namespace anneal;
+
+namespace {
+
+DeviceCounters done() { return current_evaluator().counters().device; }
+
+webgpu::Gpu& gpu() { return *gpu_of(dynamic_cast<Executor&>(current_evaluator()).device()); }
+
+void lose_gpu() {
+  gpu().lose();
+  CHECK(contains(error_of([] { gpu().wait(); }), "was lost"));
+}
+
+std::vector<float> floats(const Tensor& tensor) { return tensor.to_vector<float>(); }
+
+}  // namespace
+
+TEST_CASE("webgpu device: a step is one submit, moves its inputs and allocates nothing") {
+  DeviceScope scope("webgpu");
+  Tensor weight = parameter("weight", full({16, 4}, 0.5));
+  const Tensor x = parameter("x", zeros({32, 16}));
+  auto step = compile([&](const Tensor& a) {
+    Tensor loss = mean(square(matmul(a, weight)));
+    record(weight, weight - grad(loss, {weight})[0] * 0.1);
+    return loss;
+  });
+  step(x);
+  double last = 1e9;
+  for (int i = 0; i < 4; ++i) {
+    const DeviceCounters before = done();
+    x.write(std::vector<float>(32 * 16, 1));
+    const Tensor loss = step(x);
+    const DeviceCounters after = done();
+    const double value = loss.item();
+    CHECK(value < last);
+    last = value;
+    CHECK(after.submits - before.submits == 1);
+    CHECK(after.bytes_in - before.bytes_in == 4 * 32 * 16);
+    CHECK(after.bytes_out == before.bytes_out);
+    CHECK(after.allocations == before.allocations);
+    CHECK(done().bytes_out - after.bytes_out == 4);
+  }
+}
+
+TEST_CASE("webgpu device: empty tensors beside each other") {
+  DeviceScope scope("webgpu");
+  const Tensor a = from_data(std::vector<float>{}, {0, 4});
+  const Tensor b = from_data(std::vector<float>{}, {0, 4});
+  CHECK(floats(sum(a + 2 * b, {0}) + full({4}, 3.0)) == std::vector<float>(4, 3));
+}
+
+TEST_CASE("webgpu device: f16, bf16 and fp8 without any feature for them") {
+  WebGpuOptions options = WebGpuOptions::from_environment();
+  options.gpu.optional_features = false;
+  add_device("webgpu, plain",
+             [options] { return std::make_unique<Executor>(make_webgpu_device(options)); });
+  DeviceScope scope("webgpu, plain");
+  CHECK_FALSE(gpu().f16());
+  for (DType dtype : {DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2}) {
+    const Tensor x = from_data(std::vector<float>{1, 2, 4, -4}, {4}).cast(dtype);
+    CHECK(floats((x * x).cast(DType::F32)) == std::vector<float>{1, 4, 16, 16});
+  }
+}
+
+TEST_CASE("webgpu device: a tensor above the limit is refused before anything is allocated") {
+  DeviceScope scope("webgpu");
+  const int64_t before = done().allocations;
+  const std::string error = error_of([] {
+    const Tensor x = full({int64_t{3} << 29}, 1.0);  // 6 GiB
+    (x + x).realize();
+  });
+  CHECK_MESSAGE(contains(error, "6442450944 bytes"), error);
+  CHECK_MESSAGE(contains(error, "device \"webgpu\" allows"), error);
+  CHECK_MESSAGE(contains(error, "split the tensor, or choose another device"), error);
+  CHECK(done().allocations == before);
+}
+
+TEST_CASE("webgpu device: f64 is refused where a plan would need it") {
+  DeviceScope scope("webgpu");
+  auto twice = compile([](const Tensor& x) { return x + x; });
+  const std::string error = error_of([&] { twice(from_data(std::vector<double>{1}, {1})); });
+  CHECK_MESSAGE(contains(error, "WebGPU has no f64"), error);
+  CHECK_MESSAGE(contains(error, "cast to f32"), error);
+}
+
+TEST_CASE("webgpu device: a lost GPU is opened again, and has again what the host has") {
+  DeviceScope scope("webgpu");
+  const Tensor known = from_data(std::vector<float>{1, 2}, {2});
+  const Tensor computed = (known + 1).realize();
+  CHECK(floats(known + known) == std::vector<float>{2, 4});
+  const Tensor fetched = (known * 3).realize();
+  CHECK(floats(fetched) == std::vector<float>{3, 6});
+  lose_gpu();
+  CHECK(floats(known + known) == std::vector<float>{2, 4});
+  CHECK(floats(fetched + known) == std::vector<float>{4, 8});
+  CHECK_FALSE(gpu().lost());
+  const std::string error = error_of([&] { floats(computed); });
+  CHECK_MESSAGE(contains(error, "a tensor of 8 bytes was on device \"webgpu\", which was lost"),
+                error);
+  CHECK_MESSAGE(contains(error, "load what was saved last"), error);
+}
+
+TEST_CASE("webgpu device: a plan goes on after a loss, from parameters that are set again") {
+  DeviceScope scope("webgpu");
+  Tensor weight = parameter("weight", full({2}, 1.0));
+  auto step = compile([&](const Tensor& x) {
+    record(weight, weight + x);
+    return sum(weight + x);
+  });
+  const Tensor one = from_data(std::vector<float>{1, 1}, {2});
+  step(one);
+  CHECK(step(one).item() == doctest::Approx(6));
+  lose_gpu();
+  CHECK_MESSAGE(contains(error_of([&] { step(one); }), "which was lost"), "the weight is gone");
+  weight.write(std::vector<float>{5, 5});
+  CHECK(step(one).item() == doctest::Approx(12));
+  CHECK(floats(weight) == std::vector<float>{6, 6});
+}
+
+TEST_CASE("webgpu device: the same text is compiled once, and forgotten when there are many") {
+  DeviceScope scope("webgpu");
+  webgpu::PipelineCache cache(gpu(), 2);
+  auto source = [](int n) {
+    return webgpu::KernelSource{
+        fmt::format("k{}", n),
+        fmt::format("@group(0) @binding(0) var<storage, read_write> x : array<i32>;\n"
+                    "@compute @workgroup_size(1) fn main() {{ x[0] = {}; }}\n",
+                    n),
+        {{webgpu::Access::ReadWrite, 0}},
+        0};
+  };
+  const webgpu::KernelSource both[] = {source(1), source(2), source(1)};
+  const auto first = cache.compile(both);
+  CHECK(first[0] == first[2]);
+  CHECK(first[0] != first[1]);
+  const webgpu::KernelSource again[] = {source(1)}, other[] = {source(3)};
+  CHECK(cache.compile(again)[0] == first[0]);
+  cache.compile(other);  // in the place of 2
+  CHECK(cache.compile(again)[0] == first[0]);
+  const webgpu::KernelSource second[] = {source(2)};
+  CHECK(cache.compile(second)[0] != first[1]);
+}
