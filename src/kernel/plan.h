@@ -133,6 +133,11 @@ class Planner {
   std::vector<size_t> summed_order(const Region& region, const Operands& operands);
   int64_t block_side(ProductPlan& plan, const ProductSide& side, int64_t most) const;
   double product_cost(const Region& region, size_t rows, size_t columns);
+  // The axes that cost least as rows and columns; kNoAxis: it is no product.
+  struct Sides {
+    size_t rows = AxisSet::kMost, columns = AxisSet::kMost;
+  };
+  Sides choose_sides(const Region& region);
   double extent(std::span<const size_t> axes) const;
   static bool is_plain(NodeRef operand);
   bool lies_as_summed(NodeRef operand, std::span<const size_t> summed);

@@ -65,18 +65,8 @@ std::optional<GroupProduct> Planner::plan_group_product() {
   const Region* region = enabled("tile") && enabled("vectorise") ? heaviest_sum() : nullptr;
   if (!region || iterations(analysis_, region->domain) < kFewestSteps) return std::nullopt;
   const AxisSet common = common_axes();
-  size_t rows = kNoAxis, columns = kNoAxis;
-  double least = -1;
-  for (size_t across : (common & region->domain).list())
-    for (size_t down : (common & region->domain).list()) {
-      if (down == across) continue;
-      const double cost = product_cost(*region, down, across);
-      if (cost < 0 || (least >= 0 && cost >= least)) continue;
-      least = cost;
-      rows = down;
-      columns = across;
-    }
-  if (least < 0) return std::nullopt;
+  const auto [rows, columns] = choose_sides(*region);
+  if (rows == kNoAxis) return std::nullopt;
   const Operands operands = operands_of(*region, rows, columns);
   GroupProduct plan;
   plan.sums = region->heads;
