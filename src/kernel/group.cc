@@ -154,18 +154,12 @@ class GroupProductEmitter : GroupEmitter {
       strides_.push_back(side.elements() + side.neighbours);  // so that rows begin in other banks
       buffers_.push_back(code_.add_local(operand.node->dtype, strides_.back() * plan_.depth));
     }
-    {
-      Side on_rows = side(plan_.rows, row_begin_, down_, rows);
-      Emitter::Assignment bound_rows(emitter_, on_rows.axes, on_rows.exists);
-      Side on_columns = side(plan_.columns, column_begin_, across_, columns);
-      Emitter::Assignment bound_columns(emitter_, on_columns.axes, on_columns.exists);
-      each_ = accumulators();
-    }
     // Sums go through the whole product before anything is stored. Rows and columns are bound
     // while terms are added and at the end, and to other elements while operands are copied.
     Emitter::State state;
-    for (const Emitter::Accumulator& one : each_)
-      state.push_back(emitter_.start_value(one.reduction, threads_));
+    const auto copies = static_cast<size_t>(plan_.rows.copies * plan_.columns.copies);
+    for (NodeRef sum : plan_.sums)
+      state.insert(state.end(), copies, emitter_.start_value(sum, threads_));
     if (plan_.staged.empty()) {
       add_terms(state, code_.index(0), scalar(terms_), rows, columns);
     } else {
@@ -376,7 +370,6 @@ class GroupProductEmitter : GroupEmitter {
   ValueId row_begin_ = kNoValue, column_begin_ = kNoValue, down_ = kNoValue, across_ = kNoValue;
   std::vector<int64_t> strides_;
   std::vector<uint64_t> buffers_;
-  std::vector<Emitter::Accumulator> each_;
 };
 
 }  // namespace

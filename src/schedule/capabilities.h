@@ -27,7 +27,6 @@ struct Capabilities {
   int64_t large_elements = 1 << 17;
   bool tiles = false;  // values may live in fast memory between the stores of a kernel
   int64_t streaming_bytes = INT64_MAX;  // what is as large is in no cache when it is read again
-  int64_t target_cells = 64;            // that keep the device busy; no result depends on it
 };
 
 }  // namespace anneal

@@ -28,7 +28,7 @@ NeighbourAccesses::NeighbourAccesses(const Program& program, const std::vector<B
     const bool ends = i == program.code.size() || is_control(program.code[i].code) ||
                       barriers[i].buffers || barriers[i].locals;
     if (!ends) continue;
-    find_in(begin, i, barriers);
+    find_in(begin, i);
     begin = i;
   }
   choose_buffers();
@@ -71,7 +71,7 @@ bool NeighbourAccesses::is_multiple(ValueId value, int64_t of) const {
   return false;
 }
 
-void NeighbourAccesses::find_in(size_t begin, size_t end, const std::vector<Barrier>&) {
+void NeighbourAccesses::find_in(size_t begin, size_t end) {
   // Accesses alike but for their offset.
   using Kind = std::tuple<Code, uint64_t, ValueId, ValueId, ValueId>;  // buffer, base, step, mask
   std::map<Kind, std::map<int64_t, size_t>> found;

@@ -38,7 +38,7 @@ class NeighbourAccesses {
   };
   Place place_of(const Instruction& access) const;
   bool is_multiple(ValueId value, int64_t of) const;
-  void find_in(size_t begin, size_t end, const std::vector<Barrier>& barriers);
+  void find_in(size_t begin, size_t end);
   bool can_meet(const Neighbours& group) const;
   void choose_buffers();
 

@@ -26,7 +26,6 @@ struct Shader {
   std::vector<int> buffers;  // that have a binding, in order
 };
 
-inline constexpr const char* kEntryPoint = "main";
 // Groups along x; beyond that they are counted in rows of so many.
 inline constexpr int64_t kGroupsInRow = 32768;
 

@@ -441,7 +441,6 @@ Capabilities webgpu_capabilities(const Gpu& gpu, WebGpuOptions::Tiles tiles) {
   capabilities.f64 = false;
   // Tiles leave most threads of a GPU idle, and its memory is fast.
   if (!cpu) capabilities.large_elements = int64_t{1} << 26;
-  capabilities.target_cells = cpu ? 64 : 2048;
   return capabilities;
 }
 
