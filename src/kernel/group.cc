@@ -157,9 +157,9 @@ class GroupProductEmitter : GroupEmitter {
     // Sums go through the whole product before anything is stored. Rows and columns are bound
     // while terms are added and at the end, and to other elements while operands are copied.
     Emitter::State state;
-    const auto copies = static_cast<size_t>(plan_.rows.copies * plan_.columns.copies);
+    const int64_t copies = int64_t{plan_.rows.copies} * plan_.columns.copies;
     for (NodeRef sum : plan_.sums)
-      state.insert(state.end(), copies, emitter_.start_value(sum, threads_));
+      state.insert(state.end(), static_cast<size_t>(copies), emitter_.start_value(sum, threads_));
     if (plan_.staged.empty()) {
       add_terms(state, code_.index(0), scalar(terms_), rows, columns);
     } else {
