@@ -142,7 +142,7 @@ std::string_view meaning(UnfusedReason reason) {
     case UnfusedReason::Limit: return "the device has no room for more in one kernel";
     case UnfusedReason::Reduce: return "a sum of sums would repeat the inner one";
     case UnfusedReason::Shape: return "others run over it in another order or shape";
-    case UnfusedReason::Dtype: return "its bits are read as another dtype";
+    case UnfusedReason::Dtype: return "its dtype is narrow: reading it costs less than computing it again";
     case UnfusedReason::Size: return "too few rows would be left to share the work";
   }
   return "";

@@ -114,6 +114,18 @@ TEST_CASE("kernel counts: what belongs together is one kernel") {
   }
 }
 
+TEST_CASE("kernel counts: a narrow value is kept where a wide one is computed again") {
+  // The value is needed by sums over rows and by sums over columns: two kernels.
+  auto reason_of = [](DType dtype) {
+    const Tensor rows = input("x", {2048, 2048});
+    const Tensor value = cast(cast(exp(rows), dtype), DType::F32);
+    const Schedule schedule = schedule_program(simplified({sum(value, {0}), sum(value * 3, {1})}));
+    return std::ranges::count(schedule.unfused, UnfusedReason::Dtype, &UnfusedEdge::reason);
+  };
+  CHECK(reason_of(DType::F8E4M3) > 0);
+  CHECK(reason_of(DType::F32) == 0);
+}
+
 TEST_CASE("kernel counts: a device that binds few buffers is the reason for more kernels") {
   const Tensor rows = x(), weight = input("w", {100}), bias = input("b", {100});
   const Tensor normal = layer_norm(rows, 1, weight, bias);
