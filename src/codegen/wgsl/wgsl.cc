@@ -17,9 +17,6 @@
 namespace anneal::wgsl {
 namespace {
 
-// Drivers may take (x + c) - c for x, where rounding to a multiple is what is meant.
-constexpr double kRounding = 0x1p22;
-
 int lanes_of(const Program& program) {
   int lanes = 1;
   for (const Instruction& each : program.code) {
@@ -285,18 +282,10 @@ class Writer {
     for (size_t i = 0; i < info(each.op).sources; ++i)
       operands.push_back({text(each, i), operand(each, i).dtype});
     if (each.op == Op::Add && each.dtype == DType::F32)
-      for (size_t i = 0; i < 2; ++i) {
-        const Instruction& term = operand(each, i);
-        if (term.code == Code::Constant && std::bit_cast<double>(term.bits) >= kRounding)
+      for (size_t i = 0; i < 2; ++i)
+        if (takes_back(each.operands[i], each.operands[1 - i]))
           operands[i].text =
               fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[i].text);
-      }
-    if (each.op == Op::MulAdd) {
-      const Instruction& term = operand(each, 2);
-      if (term.code == Code::Constant && std::bit_cast<double>(term.bits) >= kRounding)
-        operands[2].text =
-            fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[2].text);
-    }
     const bool division = each.op == Op::FloorDiv || each.op == Op::Mod;
     if (division && is_index(each.dtype) && !options_.wide_index && is_plain_division(each)) {
       const char sign = each.op == Op::Mod ? '%' : '/';
@@ -304,6 +293,37 @@ class Writer {
                  fmt::format("i32(u32({}) {} u32({}))", operands[0].text, sign, operands[1].text));
     }
     let(at, arithmetic_.compute(each.op, each.dtype, operands));
+  }
+
+  // Whether a sum has a term that is added to it with the other sign, as in (x + c) - c. What is left
+  // is what rounding did, but WGSL lets drivers add in any order and get x: a number that only we
+  // know to be 0 stands between.
+  bool takes_back(ValueId sum, ValueId term) const {
+    const Instruction& added = instruction(positive(sum));
+    if (added.op == Op::Add && added.code == Code::Compute)
+      return is_same_size(added.operands[0], term) || is_same_size(added.operands[1], term);
+    return added.op == Op::MulAdd && added.code == Code::Compute &&
+           is_same_size(added.operands[2], term);
+  }
+
+  bool is_same_size(ValueId a, ValueId b) const {
+    a = positive(a), b = positive(b);
+    const bool constants =
+        instruction(a).code == Code::Constant && instruction(b).code == Code::Constant;
+    return a == b || (constants && std::abs(std::bit_cast<double>(instruction(a).bits)) ==
+                                       std::abs(std::bit_cast<double>(instruction(b).bits)));
+  }
+
+  // Without the signs before it, and the same for all lanes.
+  ValueId positive(ValueId value) const {
+    const Instruction* at = &instruction(value);
+    while ((at->code == Code::Compute && at->op == Op::Neg) || at->code == Code::Splat)
+      at = &instruction(value = at->operands[0]);
+    return value;
+  }
+
+  const Instruction& instruction(ValueId value) const {
+    return program_.code[static_cast<size_t>(value)];
   }
 
   bool is_plain_division(const Instruction& each) const {
