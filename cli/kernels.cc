@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,6 +19,7 @@
 #include "ir/print.h"
 #include "json.h"
 #include "kernel_listing.h"
+#include "kernel_times.h"
 #include "output.h"
 #include "programs.h"
 
@@ -119,18 +121,29 @@ void write_totals(const KernelsOptions& options, const KernelListing& listing) {
                   mega(memory.arena), mega(memory.temporaries)));
 }
 
-void write_table(const KernelsOptions& options, const KernelListing& listing) {
-  write(fmt::format("{:>3}  {:<31} {:<23} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8}\n", "", "kernel",
-                    "phases", "nodes", "ops", "cells", "MFLOP", "MB read", "written"));
+std::string micro(double seconds) { return fmt::format("{:.1f}", seconds * 1e6); }
+
+void write_times(const KernelTimes& times) {
+  const double all = std::accumulate(times.seconds.begin(), times.seconds.end(), 0.0);
+  write(fmt::format("time: {} us in kernels, each the least of {} {}\n\n", micro(all), times.runs,
+                    times.runs == 1 ? "run" : "runs"));
+}
+
+void write_table(const KernelsOptions& options, const KernelListing& listing,
+                 const KernelTimes& times) {
+  write(fmt::format("{:>3}  {:<31} {:<23} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8}{}\n", "", "kernel",
+                    "phases", "nodes", "ops", "cells", "MFLOP", "MB read", "written",
+                    options.time ? fmt::format(" {:>9}", "us") : ""));
   for (size_t i = 0; i < listing.kernels.size(); ++i) {
     if (!is_wanted(options, i)) continue;
     const ListedKernel& kernel = listing.kernels[i];
     write(paint(colour_of(kernel),
-                fmt::format("{:>3}{} {:<31} {:<23} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8}", i,
+                fmt::format("{:>3}{} {:<31} {:<23} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8}{}", i,
                             kernel.crosses() ? '*' : ' ', kernel.name, phases_text(kernel),
                             kernel.nodes, kernel.work.operations, kernel.cells(),
                             mega(kernel.work.flops), mega(kernel.work.bytes_read),
-                            mega(kernel.work.bytes_written))) +
+                            mega(kernel.work.bytes_written),
+                            options.time ? fmt::format(" {:>9}", micro(times.seconds[i])) : "")) +
           "\n");
   }
 }
@@ -193,11 +206,12 @@ void write_sources(const KernelsOptions& options, const KernelListing& listing,
 }
 
 void write_text(const models::ProgramRow& row, const KernelsOptions& options,
-                const KernelListing& listing) {
+                const KernelListing& listing, const KernelTimes& times) {
   if (const SourceForm* form = wanted_form(options)) return write_sources(options, listing, *form);
   write(fmt::format("{}: {}\n", paint(Colour::Bold, row.name), row.description));
   write_totals(options, listing);
-  write_table(options, listing);
+  if (options.time) write_times(times);
+  write_table(options, listing, times);
   write_unfused(options, listing.schedule);
 }
 
@@ -254,11 +268,15 @@ Json edge_json(const UnfusedEdge& edge) {
 }
 
 void write_json(const models::ProgramRow& row, const KernelsOptions& options,
-                std::string_view device, const KernelListing& listing) {
+                std::string_view device, const KernelListing& listing, const KernelTimes& times) {
   const SourceForm* form = wanted_form(options);
   Json kernels = Json::array(), unfused = Json::array();
   for (size_t i = 0; i < listing.kernels.size(); ++i)
-    if (is_wanted(options, i)) kernels.add(kernel_json(listing.kernels[i], i, form));
+    if (is_wanted(options, i)) {
+      Json kernel = kernel_json(listing.kernels[i], i, form);
+      if (options.time) kernel.set("time_ns", times.seconds[i] * 1e9);
+      kernels.add(kernel);
+    }
   for (const UnfusedEdge& edge : listing.schedule.unfused)
     if (is_wanted(options, edge)) unfused.add(edge_json(edge));
   write(Json::object()
@@ -293,8 +311,10 @@ void kernels(const KernelsOptions& options) {
   if (options.kernel >= static_cast<int>(listing.kernels.size()))
     throw UserError(fmt::format("{} has no kernel {}", row.name, options.kernel),
                     fmt::format("they are numbered from 0 to {}", listing.kernels.size() - 1), {});
-  options.json ? write_json(row, options, device.name(), listing)
-               : write_text(row, options, listing);
+  const KernelTimes times =
+      options.time ? time_kernels(listing.schedule, *device.device()) : KernelTimes();
+  options.json ? write_json(row, options, device.name(), listing, times)
+               : write_text(row, options, listing, times);
 }
 
 }  // namespace anneal::cli

@@ -101,6 +101,29 @@ TEST_CASE("cli: kernels of a step hold forward and backward nodes together, and 
   CHECK(text.output == anneal_run("kernels mlp --step").output);
 }
 
+TEST_CASE("cli: kernels --time measures each kernel, on every device") {
+  for (const char* device : {"cpu", "webgpu"}) {
+    INFO(device);
+    const Json shown = json_of(fmt::format("kernels mlp --device {} --time", device));
+    CHECK(shown["kernels"].size() > 3);
+    double all = 0;
+    for (const Json& kernel : shown["kernels"]) {
+      const double nanoseconds = kernel["time_ns"];
+      CHECK(nanoseconds >= 0);
+      CHECK(nanoseconds < 60e9);
+      all += nanoseconds;
+    }
+    CHECK(all > 0);
+    CHECK(json_of(fmt::format("kernels mlp --device {} --time --kernel 2", device))["kernels"]
+              .size() == 1);
+  }
+  const Run text = anneal_run("kernels mlp --forward --device cpu --time");
+  CHECK(contains(text.output, "us in kernels, each the least of 5 runs"));
+  CHECK(contains(text.output, "  written        us\n"));
+  CHECK_FALSE(contains(anneal_run("kernels mlp --forward --device cpu").output, " us in kernels"));
+  CHECK(with_errors("kernels mlp --time --source ir").code == 2);
+}
+
 TEST_CASE("cli: kernels --source shows each stage of a kernel") {
   struct Row {
     const char* form;

@@ -126,14 +126,18 @@ class GpuExecutable : public Executable {
 
   void run(const RunArguments& arguments, int begin, int end) const override {
     std::lock_guard lock(mutex_);
-    if (open_ != current_->get()) move_to(current_->get());
-    const Ready& ready = prepared(arguments);
-    const size_t first = phases_[static_cast<size_t>(begin)],
-                 last = phases_[static_cast<size_t>(end)];
-    std::vector<webgpu::Dispatch> dispatches;
-    for (size_t i = first; i < last; ++i)
-      if (ready.dispatches[i].pipeline) dispatches.push_back(ready.dispatches[i]);
+    const std::vector<webgpu::Dispatch> dispatches = dispatches_of(prepared(arguments), begin, end);
     if (!dispatches.empty()) gpu().submit(dispatches);
+  }
+
+  std::vector<double> run_timed(const RunArguments& arguments,
+                                std::span<const int> bounds) const override {
+    std::lock_guard lock(mutex_);
+    const Ready& ready = prepared(arguments);
+    std::vector<std::vector<webgpu::Dispatch>> lists;
+    for (size_t i = 0; i + 1 < bounds.size(); ++i)
+      lists.push_back(dispatches_of(ready, bounds[i], bounds[i + 1]));
+    return gpu().submit_timed(lists);
   }
 
  private:
@@ -247,8 +251,16 @@ class GpuExecutable : public Executable {
     return stretches;
   }
 
+  std::vector<webgpu::Dispatch> dispatches_of(const Ready& ready, int begin, int end) const {
+    std::vector<webgpu::Dispatch> dispatches;
+    for (size_t i = phases_[static_cast<size_t>(begin)]; i < phases_[static_cast<size_t>(end)]; ++i)
+      if (ready.dispatches[i].pipeline) dispatches.push_back(ready.dispatches[i]);
+    return dispatches;
+  }
+
   const Ready& prepared(const RunArguments& arguments) const {
     constexpr size_t kMost = 8;
+    if (open_ != current_->get()) move_to(current_->get());
     const std::vector<Stretch> stretches = stretches_of(arguments.buffers);
     for (auto known = ready_.begin(); known != ready_.end(); ++known)
       if (known->stretches == stretches && std::ranges::equal(known->sizes, arguments.sizes)) {
@@ -379,6 +391,7 @@ class WebGpuDevice : public Device {
   int64_t available_bytes() const override { return int64_t{1} << 60; }  // nobody tells
 
   bool shares_host_memory() const override { return false; }
+  bool has_clock() const override { return gpu()->timestamps(); }
   void wait() override { gpu()->wait(); }
   void recover() override { current_->recover(); }
   DeviceCounters counters() const override {
