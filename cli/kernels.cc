@@ -161,6 +161,11 @@ std::string_view meaning(UnfusedReason reason) {
   return "";
 }
 
+std::string limit_line(const BufferLimit& limit) {
+  return fmt::format("{:<20} one kernel would bind {} buffers, the device allows {}\n", "",
+                     limit.needed, limit.allowed);
+}
+
 // A value has one line, however many kernels load it.
 void write_unfused(const KernelsOptions& options, const Schedule& schedule) {
   std::map<int, std::vector<int>> readers;  // of a buffer
@@ -184,6 +189,7 @@ void write_unfused(const KernelsOptions& options, const Schedule& schedule) {
                       edge->value ? type_text(edge->value) : std::string(),
                       fmt::format("{:.1f} us", edge->cost * 1e-3),
                       paint(Colour::Dim, origin_of(edge->value))));
+    if (edge->reason == UnfusedReason::Limit) write(limit_line(edge->limit));
   }
   for (const auto& [reason, count] : reasons)
     write(fmt::format("{:>5} {}: {}\n", count, name(reason), meaning(reason)));
@@ -257,14 +263,20 @@ Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* fo
 }
 
 Json edge_json(const UnfusedEdge& edge) {
-  return Json::object()
-      .set("producer", edge.producer)
+  Json json = Json::object();
+  json.set("producer", edge.producer)
       .set("consumer", edge.consumer)
       .set("buffer", edge.buffer)
       .set("reason", name(edge.reason))
       .set("cost_ns", edge.cost)
       .set("value", edge.value ? Json(type_text(edge.value)) : Json())
       .set("origin", origin_of(edge.value));
+  if (edge.reason == UnfusedReason::Limit)
+    json.set("limit", Json::object()
+                          .set("name", "buffers a kernel")
+                          .set("needed", edge.limit.needed)
+                          .set("allowed", edge.limit.allowed));
+  return json;
 }
 
 void write_json(const models::ProgramRow& row, const KernelsOptions& options,
