@@ -15,13 +15,13 @@
 #include "base/call_site.h"
 #include "chosen_device.h"
 #include "codegen/llvm/compile.h"
-#include "codegen/wgsl/wgsl.h"
 #include "ir/print.h"
 #include "json.h"
 #include "kernel_listing.h"
 #include "kernel_times.h"
 #include "output.h"
 #include "programs.h"
+#include "runtime/webgpu/webgpu_device.h"
 
 namespace anneal::cli {
 namespace {
@@ -37,25 +37,26 @@ std::string origin_of(NodeRef node) {
 
 // ---- the forms a kernel can be shown in
 
-std::string ir_source(const ListedPart& part) { return to_text(*part.body); }
-std::string program_source(const ListedPart& part) { return to_text(part.program); }
-std::string llvm_source(const ListedPart& part) {
+std::string ir_source(const ListedPart& part, const Device&) { return to_text(*part.body); }
+std::string program_source(const ListedPart& part, const Device&) { return to_text(part.program); }
+std::string llvm_source(const ListedPart& part, const Device&) {
   const Program* program = &part.program;
   return llvm_ir({&program, 1}, host_target());
 }
-std::string assembly_source(const ListedPart& part) {
+std::string assembly_source(const ListedPart& part, const Device&) {
   const Program* program = &part.program;
   return assembly({&program, 1}, host_target());
 }
-
-std::string wgsl_source(const ListedPart& part) { return wgsl::write_shader(part.program).text; }
+std::string wgsl_source(const ListedPart& part, const Device& device) {
+  return shader_text(device, *part.body);
+}
 
 // Lanes are vectors of one thread, or threads of a group.
 enum class Lanes : uint8_t { Either, Vectors, Groups };
 
 struct SourceForm {
   std::string_view name;
-  std::string (*text)(const ListedPart&);
+  std::string (*text)(const ListedPart&, const Device&);
   Lanes lanes = Lanes::Either;
 };
 constexpr std::array kForms{
@@ -196,7 +197,7 @@ void write_unfused(const KernelsOptions& options, const Schedule& schedule) {
 }
 
 void write_sources(const KernelsOptions& options, const KernelListing& listing,
-                   const SourceForm& form) {
+                   const SourceForm& form, const Device& device) {
   for (size_t i = 0; i < listing.kernels.size(); ++i) {
     if (!is_wanted(options, i)) continue;
     const ListedKernel& kernel = listing.kernels[i];
@@ -206,14 +207,16 @@ void write_sources(const KernelsOptions& options, const KernelListing& listing,
                   fmt::format("// kernel {}, part {} of {}, phase {}, {} cells: {}", i, j + 1,
                               kernel.parts.size(), part.phase, part.cells, kernel.name)) +
             "\n");
-      write(fmt::format("{}\n", form.text(part)));
+      write(fmt::format("{}\n", form.text(part, device)));
     }
   }
 }
 
 void write_text(const models::ProgramRow& row, const KernelsOptions& options,
-                const KernelListing& listing, const KernelTimes& times) {
-  if (const SourceForm* form = wanted_form(options)) return write_sources(options, listing, *form);
+                const ChosenDevice& device, const KernelListing& listing,
+                const KernelTimes& times) {
+  if (const SourceForm* form = wanted_form(options))
+    return write_sources(options, listing, *form, device.kernel_device());
   write(fmt::format("{}: {}\n", paint(Colour::Bold, row.name), row.description));
   write_totals(options, listing);
   if (options.time) write_times(times);
@@ -240,7 +243,8 @@ Json memory_json(const MemoryCount& memory) {
       .set("temporary_bytes", memory.temporaries);
 }
 
-Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* form) {
+Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* form,
+                 const Device& device) {
   Json phase_names = Json::array(), parts = Json::array();
   for (Phase phase : kernel.step_phases) phase_names.add(name(phase));
   for (const ListedPart& part : kernel.parts) {
@@ -248,7 +252,7 @@ Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* fo
                     .set("phase", part.phase)
                     .set("cells", part.cells)
                     .set("instructions", part.program.code.size());
-    if (form) json.set("source", form->text(part));
+    if (form) json.set("source", form->text(part, device));
     parts.add(json);
   }
   return Json::object()
@@ -280,12 +284,13 @@ Json edge_json(const UnfusedEdge& edge) {
 }
 
 void write_json(const models::ProgramRow& row, const KernelsOptions& options,
-                std::string_view device, const KernelListing& listing, const KernelTimes& times) {
+                const ChosenDevice& device, const KernelListing& listing,
+                const KernelTimes& times) {
   const SourceForm* form = wanted_form(options);
   Json kernels = Json::array(), unfused = Json::array();
   for (size_t i = 0; i < listing.kernels.size(); ++i)
     if (is_wanted(options, i)) {
-      Json kernel = kernel_json(listing.kernels[i], i, form);
+      Json kernel = kernel_json(listing.kernels[i], i, form, device.kernel_device());
       if (options.time) kernel.set("time_ns", times.seconds[i] * 1e9);
       kernels.add(kernel);
     }
@@ -294,7 +299,7 @@ void write_json(const models::ProgramRow& row, const KernelsOptions& options,
   write(Json::object()
             .set("program", row.name)
             .set("scope", options.forward ? "forward" : "step")
-            .set("device", device)
+            .set("device", device.name())
             .set("nodes", listing.nodes)
             .set("crossing", listing.crossing())
             .set("work", work_json(listing.work))
@@ -319,14 +324,15 @@ void kernels(const KernelsOptions& options) {
   const ChosenDevice device(options.device);
   check_form(form, device);
   const models::Program program = row.build();
-  const KernelListing listing = list_kernels(program, options.forward, device.capabilities());
+  const KernelListing listing = list_kernels(program, options.forward, device.kernel_device());
+  const GraphScope scope(*listing.schedule.graph);
   if (options.kernel >= static_cast<int>(listing.kernels.size()))
     throw UserError(fmt::format("{} has no kernel {}", row.name, options.kernel),
                     fmt::format("they are numbered from 0 to {}", listing.kernels.size() - 1), {});
   const KernelTimes times =
-      options.time ? time_kernels(listing.schedule, *device.device()) : KernelTimes();
-  options.json ? write_json(row, options, device.name(), listing, times)
-               : write_text(row, options, listing, times);
+      options.time ? time_kernels(listing.schedule, device.kernel_device()) : KernelTimes();
+  options.json ? write_json(row, options, device, listing, times)
+               : write_text(row, options, device, listing, times);
 }
 
 }  // namespace anneal::cli

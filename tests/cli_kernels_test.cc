@@ -1,13 +1,16 @@
 // The commands that look at kernels and at the machine. Expectations come from the library's own
 // functions, never from what the program printed once.
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <anneal/device.h>
 
+#include "base/files.h"
 #include "base/machine.h"
 #include "cli_runner.h"
 #include "codegen/llvm/compile.h"
@@ -194,6 +197,28 @@ TEST_CASE("cli: kernels of a GPU are WGSL") {
                  "kernels of device \"webgpu\" have no asm"));
   CHECK(contains(with_errors("kernels mlp --forward --device cpu --source wgsl").output,
                  "kernels of device \"cpu\" have no wgsl"));
+}
+
+TEST_CASE("cli: kernels --source wgsl is the text that runs, byte by byte") {
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / fmt::format("anneal-wgsl-{}", getpid())).string();
+  for (const char* tiles : {"cpu", "gpu"}) {
+    INFO(tiles);
+    const EnvironmentScope as("ANNEAL_WEBGPU_TILES", tiles);
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directory(folder);
+    std::set<std::string> shown, ran;
+    for (const Json& kernel : json_of("kernels attention --device webgpu --source wgsl")["kernels"])
+      for (const Json& part : kernel["parts"]) shown.insert(part["source"].get<std::string>());
+    {
+      const EnvironmentScope dump("ANNEAL_DUMP_WGSL", folder);
+      CHECK(anneal_run("kernels attention --device webgpu --time").code == 0);
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      ran.insert(*read_file(entry.path().string(), 1 << 24));
+    CHECK(shown == ran);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("cli: a GPU is chosen by --adapter, which others do not take") {

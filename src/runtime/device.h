@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/lower.h"
 #include "runtime/counters.h"
 #include "schedule/schedule.h"
 
@@ -64,6 +65,10 @@ class Device {
   virtual std::string_view name() const = 0;
   virtual const Capabilities& capabilities() const = 0;
 
+  // The program that a body runs as here. In the current graph, which must be the body's own.
+  virtual LoweredBody lower_body(const KernelBody& body) const {
+    return lower(body, {.capabilities = capabilities(), .disabled = {}});
+  }
   // `variables`: the symbolic sizes, which may be nodes of any graph. The schedule outlives what is
   // made of it.
   virtual std::unique_ptr<Executable> compile(const Schedule& schedule,
