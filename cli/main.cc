@@ -160,7 +160,10 @@ struct CommandLine {
         ->check(CLI::NonNegativeNumber);
     bench_command.add_flag("--json", bench_options.json, "as JSON");
 
-    add("doctor").add_flag("--json", doctor_options.json, "as JSON");
+    CLI::App& doctor_command = add("doctor");
+    doctor_command.add_option("--adapter", doctor_options.adapter,
+                              "only this GPU, by its number or a part of its name (all)");
+    doctor_command.add_flag("--json", doctor_options.json, "as JSON");
   }
 
   // What --adapter names is for WebGPU alone.

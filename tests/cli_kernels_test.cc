@@ -228,6 +228,26 @@ TEST_CASE("cli: a GPU is chosen by --adapter, which others do not take") {
   CHECK(contains(unknown.output, "there is no GPU \"nosuchgpu\""));
   CHECK(
       contains(with_errors("kernels mlp --device cpu --adapter 0").output, "add --device webgpu"));
+  for (const char* command : {"train mlp", "run mlp", "sample --resume none", "bench gemm"}) {
+    INFO(command);
+    const Run run = with_errors(fmt::format("{} --device webgpu --adapter nosuchgpu", command));
+    CHECK(run.code == 1);
+  }
+}
+
+TEST_CASE("cli: doctor looks at one GPU with --adapter") {
+  const Json all = Json::parse(anneal_run("doctor --json").output)["webgpu"]["gpus"];
+  REQUIRE_FALSE(all.empty());
+  const Json last = Json::parse(
+      anneal_run(fmt::format("doctor --json --adapter {}", all.size() - 1)).output)["webgpu"];
+  REQUIRE(last["gpus"].size() == 1);
+  CHECK(last["gpus"][0]["number"] == all.size() - 1);
+  CHECK(last["gpus"][0]["name"] == all.back()["name"]);
+  CHECK(last["gpus"][0]["copy_gb_s"].get<double>() > 0);
+  const Run unknown = with_errors("doctor --adapter nosuchgpu");
+  CHECK(unknown.code == 1);
+  CHECK(contains(unknown.output, "there is no GPU \"nosuchgpu\""));
+  CHECK(contains(unknown.output, "choose one by its number or a part of its name: 0 "));
 }
 
 TEST_CASE("cli: without a library or a GPU, webgpu says what is missing") {
