@@ -199,6 +199,25 @@ TEST_CASE("cli: kernels of a GPU are WGSL") {
                  "kernels of device \"cpu\" have no wgsl"));
 }
 
+TEST_CASE("cli: kernels says which limit of the device a value is stored for") {
+  const EnvironmentScope least("ANNEAL_WEBGPU_LIMITS", "minimum");
+  const std::string command = "kernels mlp --device webgpu";
+  const Run text = anneal_run(command);
+  int limited = 0;
+  for (const Json& edge : json_of(command)["unfused"]) {
+    CHECK(edge.contains("limit") == (edge["reason"] == "limit"));
+    if (edge["reason"] != "limit") continue;
+    ++limited;
+    const Json& limit = edge["limit"];
+    CHECK(limit["name"] == "buffers a kernel");
+    CHECK(limit["needed"].get<int>() > 8);
+    CHECK(limit["allowed"] == 8);
+    CHECK(contains(text.output, fmt::format("one kernel would bind {} buffers, the device allows 8",
+                                            limit["needed"].get<int>())));
+  }
+  CHECK(limited > 0);
+}
+
 TEST_CASE("cli: kernels --source wgsl is the text that runs, byte by byte") {
   const std::string folder =
       (std::filesystem::temp_directory_path() / fmt::format("anneal-wgsl-{}", getpid())).string();
