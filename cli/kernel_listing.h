@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "kernel/lower.h"
 #include "models/program.h"
+#include "runtime/device.h"
 #include "schedule/statistics.h"
 #include "transform/phase.h"
 
@@ -42,7 +42,6 @@ struct KernelListing {
 };
 
 // The whole step, or only what the loss needs.
-KernelListing list_kernels(const models::Program& program, bool forward,
-                           const Capabilities& capabilities);
+KernelListing list_kernels(const models::Program& program, bool forward, const Device& device);
 
 }  // namespace anneal::cli

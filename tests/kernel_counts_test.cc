@@ -137,4 +137,24 @@ TEST_CASE("kernel counts: a device that binds few buffers is the reason for more
   CHECK(split.kernels.size() > many.kernels.size());
   CHECK(std::ranges::count(split.unfused, UnfusedReason::Limit, &UnfusedEdge::reason) > 0);
   CHECK(std::ranges::count(many.unfused, UnfusedReason::Limit, &UnfusedEdge::reason) == 0);
+  for (const UnfusedEdge& edge : split.unfused) {
+    if (edge.reason != UnfusedReason::Limit) continue;
+    CHECK(edge.limit.allowed == 4);
+    CHECK(edge.limit.needed > 4);
+  }
+}
+
+TEST_CASE("kernel counts: every value stored for a limit says so, also after further rounds") {
+  Tensor total = input("x0", {64});
+  for (int i = 1; i < 40; ++i) total = sin(total) + input(fmt::format("x{}", i), {64});
+  ScheduleOptions few;
+  few.capabilities.max_buffers = 8;
+  const Schedule split = schedule_program(simplified({total}), few);
+  CHECK(split.kernels.size() > 4);
+  REQUIRE(split.unfused.size() + 1 >= split.kernels.size());
+  for (const UnfusedEdge& edge : split.unfused) {
+    CHECK(edge.reason == UnfusedReason::Limit);
+    CHECK(edge.limit.allowed == 8);
+    CHECK(edge.limit.needed > 8);
+  }
 }

@@ -200,11 +200,14 @@ class Grouper {
     drop_unread_stores(from, to);
     if (scatters(candidate_)) return false;
     candidate_.refresh();
-    if (static_cast<int>(candidate_.reads.size() + candidate_.writes.size()) >
-        std::min(kMostBuffers, options_.capabilities.max_buffers)) {
+    const BufferLimit buffers{static_cast<int>(candidate_.reads.size() + candidate_.writes.size()),
+                              std::min(kMostBuffers, options_.capabilities.max_buffers)};
+    if (buffers.needed > buffers.allowed) {
       for (StoredValue& stored : program_.stored)
-        if (std::ranges::binary_search(fragment(from).writes, stored.buffer))
+        if (std::ranges::binary_search(fragment(from).writes, stored.buffer)) {
           stored.reason = UnfusedReason::Limit;
+          stored.limit = buffers;
+        }
       return false;
     }
     for (const AssignedBuffer& assigned : in_place_)

@@ -27,6 +27,7 @@ struct StoredValue {
   int buffer;
   UnfusedReason reason;
   double cost;
+  BufferLimit limit = {};
 };
 
 struct AssignedBuffer {

@@ -95,7 +95,7 @@ void add_unfused_edges(const Rangified& program, const std::vector<Step>& steps,
     for (int reader : readers[buffer])
       if (reader != kernel_of_writer[buffer] && reader != previous) {
         schedule.unfused.push_back({kernel_of_writer[buffer], reader, stored.buffer, stored.reason,
-                                    stored.cost, stored.value});
+                                    stored.cost, stored.value, stored.limit});
         previous = reader;
       }
   }
@@ -143,7 +143,7 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
   std::vector<NodeRef> copies = clone(roots, *schedule.graph);
   GraphScope scope(*schedule.graph);
   keep_what_is_replaced(copies);
-  NodeMap<char> stored_for_limits;
+  NodeMap<BufferLimit> stored_for_limits;
   for (int round = 0;; ++round) {
     Rangified program = rangeify(copies, options);
     const std::vector<AssignedBuffer> in_place =
@@ -155,18 +155,18 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
       for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
     }
     if (enabled(options, "group")) group_fragments(program, flow, in_place, options);
-    const std::vector<NodeRef> values =
+    const std::vector<OverLimit> values =
         values_over_limit(program, memory_of(program, in_place), options.capabilities.max_buffers);
     if (!values.empty()) {
       if (round == kMostRounds) throw InternalError("no end of values to store for a limit");
-      copies = with_stored(copies, values);
-      for (NodeRef node : topological_order(copies))
-        if (node->op == Op::Contiguous && std::ranges::count(values, node->source(0)) > 0)
-          stored_for_limits[node] = 1;
+      copies = with_stored(copies, values, stored_for_limits);
       continue;
     }
     for (StoredValue& stored : program.stored)
-      if (stored_for_limits.contains(stored.value)) stored.reason = UnfusedReason::Limit;
+      if (const BufferLimit* limit = stored_for_limits.find(stored.value)) {
+        stored.reason = UnfusedReason::Limit;
+        stored.limit = *limit;
+      }
     if (enabled(options, "split-reduce")) split_reductions(program, options);
     const std::vector<Step> steps = steps_of(program, flow, options);
     add_kernels(program, steps, memory_of(program, in_place), schedule);

@@ -117,14 +117,18 @@ class Writer {
     });
   }
 
-  // Elements narrower than a word share one; those that are stored are changed by no other thread.
+  // Elements narrower than a word share one. Where a thread stores only some of a word, others may
+  // store the rest at the same time: by atomics.
   bool is_packed(uint64_t buffer) const {
     return !is_local(buffer) && byte_size(program_.buffer_dtype(buffer)) < 4;
   }
 
   std::string element_type(uint64_t buffer) const {
-    if (is_packed(buffer)) return is_written(buffer) ? "atomic<u32>" : "u32";
     const DType dtype = program_.buffer_dtype(buffer);
+    if (is_packed(buffer)) {
+      if (is_vectors(buffer)) return byte_size(dtype) == 2 ? "vec2<u32>" : "u32";
+      return is_written(buffer) ? "atomic<u32>" : "u32";
+    }
     const std::string type = is_bool(dtype) ? "u32" : arithmetic_.type(dtype);
     return is_vectors(buffer) ? fmt::format("vec4<{}>", type) : type;
   }
@@ -353,16 +357,31 @@ class Writer {
                                       : fmt::format("{}[{}]", buffer, at);
       return is_bool(dtype) ? fmt::format("({} != 0u)", element) : element;
     }
-    const int shift = byte_size(dtype) == 2 ? 1 : 2, in_word = (1 << shift) - 1;
-    const std::string word = is_written(each.bits)
-                                 ? fmt::format("atomicLoad(&{}[({}) >> {}u])", buffer, at, shift)
-                                 : fmt::format("{}[({}) >> {}u]", buffer, at, shift);
-    const int bits = static_cast<int>(8 * byte_size(dtype));
-    std::string part =
-        fmt::format("extractBits({}, (({}) & {}u) * {}u, {}u)", word, at, in_word, bits, bits);
-    if (is_bool(dtype)) return fmt::format("({} != 0u)", part);
-    if (is_signed(dtype)) return fmt::format("extractBits(bitcast<i32>({}), 0u, {}u)", part, bits);
-    return part;
+    const bool half = byte_size(dtype) == 2;
+    const int shift = half ? 1 : 2, in_word = (1 << shift) - 1;
+    std::string word = fmt::format("{}[({}) >> {}u]", buffer, at, shift);
+    if (is_vectors(each.bits)) {
+      if (half) word = fmt::format("{}[({}) >> 2u][(({}) >> 1u) & 1u]", buffer, at, at);
+    } else if (is_written(each.bits)) {
+      word = fmt::format("atomicLoad(&{})", word);
+    }
+    return unpacked(dtype, word, fmt::format("(({}) & {}u) * {}u", at, in_word, half ? 16 : 8));
+  }
+
+  // The element that begins at a bit of a word.
+  static std::string unpacked(DType dtype, const std::string& word, const std::string& bit) {
+    const auto bits = 8 * byte_size(dtype);
+    if (is_signed(dtype))
+      return fmt::format("extractBits(bitcast<i32>({}), {}, {}u)", word, bit, bits);
+    const std::string part = fmt::format("extractBits({}, {}, {}u)", word, bit, bits);
+    return is_bool(dtype) ? fmt::format("({} != 0u)", part) : part;
+  }
+
+  // The bits of an element at the bottom of a word of zeros.
+  static std::string packed(DType dtype, const std::string& value) {
+    if (is_bool(dtype)) return fmt::format("u32({})", value);
+    const std::string bits = is_signed(dtype) ? fmt::format("bitcast<u32>({})", value) : value;
+    return fmt::format("({} & {:#x}u)", bits, byte_size(dtype) == 2 ? 0xffff : 0xff);
   }
 
   // The number of the vector.
@@ -386,13 +405,38 @@ class Writer {
       line("var {}: {};", name, type);
       line("if ({}) {{ {} = {}; }} else {{ {} = {}(); }}", text(each, 1), name, value, name, type);
     }
-    for (size_t i = 0; i < group.members.size(); ++i)
-      names_[group.members[i]] = fmt::format("{}.{}", name, "xyzw"[i]);
+    for (size_t i = 0; i < group.members.size(); ++i) {
+      if (!is_packed(each.bits)) {
+        names_[group.members[i]] = fmt::format("{}.{}", name, "xyzw"[i]);
+      } else if (byte_size(each.dtype) == 2) {
+        const std::string word = fmt::format("{}.{}", name, i < 2 ? 'x' : 'y');
+        let(group.members[i], unpacked(each.dtype, word, fmt::format("{}u", i % 2 * 16)));
+      } else {
+        let(group.members[i], unpacked(each.dtype, name, fmt::format("{}u", i * 8)));
+      }
+    }
+  }
+
+  // Elements from the first on, as many as a word has.
+  std::string packed_word(const Neighbours& group, size_t first) const {
+    std::string word;
+    for (size_t i = first; i < group.members.size(); ++i) {
+      const Instruction& member = program_.code[group.members[i]];
+      const size_t bit = (i - first) * 8 * byte_size(member.dtype);
+      if (bit >= 32) break;
+      word += fmt::format("{}({} << {}u)", word.empty() ? "" : " | ",
+                          packed(member.dtype, text(member, 2)), bit);
+    }
+    return word;
   }
 
   void store_neighbours(const Instruction& each, const Neighbours& group) {
     std::vector<std::string> values;
-    for (size_t member : group.members) values.push_back(text(program_.code[member], 2));
+    if (!is_packed(each.bits))
+      for (size_t member : group.members) values.push_back(text(program_.code[member], 2));
+    else
+      for (size_t i = 0; i < group.members.size(); i += 4 / byte_size(each.dtype))
+        values.push_back(packed_word(group, i));
     const std::string store =
         fmt::format("{}[{}] = {}({});", buffer_name(each.bits), vector_place(group),
                     element_type(each.bits), fmt::join(values, ", "));
@@ -432,16 +476,13 @@ class Writer {
            is_bool(each.dtype) ? fmt::format("u32({})", value) : value);
     } else {
       const bool half = byte_size(each.dtype) == 2;
-      const std::string bits = is_bool(each.dtype)     ? fmt::format("u32({})", value)
-                               : is_signed(each.dtype) ? fmt::format("bitcast<u32>({})", value)
-                                                       : value;
       line("{{");
       line("  let at = {};", where);
       line("  let shift = (at & {}u) * {}u;", half ? 1 : 3, half ? 16 : 8);
       line("  atomicAnd(&{}[at >> {}u], ~({:#x}u << shift));", buffer, half ? 1 : 2,
            half ? 0xffff : 0xff);
-      line("  atomicOr(&{}[at >> {}u], ({} & {:#x}u) << shift);", buffer, half ? 1 : 2, bits,
-           half ? 0xffff : 0xff);
+      line("  atomicOr(&{}[at >> {}u], {} << shift);", buffer, half ? 1 : 2,
+           packed(each.dtype, value));
       line("}}");
     }
     if (!condition.empty()) {

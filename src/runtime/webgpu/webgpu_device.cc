@@ -8,11 +8,9 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
-#include "codegen/wgsl/wgsl.h"
-#include "kernel/lower.h"
 #include "runtime/distinct_bodies.h"
+#include "runtime/webgpu/gpu_kernel.h"
 #include "runtime/webgpu/pipeline_cache.h"
-#include "symbolic/bounds.h"
 #include "symbolic/index_program.h"
 
 namespace anneal {
@@ -32,33 +30,6 @@ class GpuMemory : public DeviceMemory {
 
 const webgpu::Buffer* buffer_of(Place place) {
   return static_cast<const webgpu::Buffer*>(place.memory);
-}
-
-// Lowered so that its tiles fit the memory of a group: the less is kept there, the smaller they
-// are.
-LoweredBody lower_within(const KernelBody& body, Capabilities capabilities, int64_t most) {
-  std::vector<std::string> disabled;
-  while (true) {
-    LoweredBody lowered = lower(body, {.capabilities = capabilities, .disabled = disabled});
-    const wgsl::LocalBytes bytes = wgsl::local_bytes(lowered.program);
-    if (bytes.of_group <= most && bytes.of_thread <= wgsl::kMostThreadBytes) return lowered;
-    if (capabilities.fast_memory_bytes > 1024) {
-      capabilities.fast_memory_bytes /= 2;
-      capabilities.nearest_memory_bytes /= 2;
-      capabilities.tile_memory_bytes /= 2;
-    } else if (disabled.empty()) {
-      disabled = {"stage", "one-pass"};
-    } else {
-      throw InternalError("a kernel does not fit the memory of a group");
-    }
-  }
-}
-
-// Positions that need more than 31 bits.
-bool is_wide(const KernelBody& body) {
-  constexpr int64_t kMost = INT32_MAX;
-  return std::ranges::any_of(body.buffers,
-                             [](NodeRef buffer) { return bounds(buffer->dim(0)).max > kMost; });
 }
 
 // A GPU and the kernels that were made for it.
@@ -97,10 +68,9 @@ class GpuExecutable : public Executable {
     GraphScope scope(*schedule.graph);
     std::vector<NodeRef> cells, elements;
     for (const KernelBody* body : distinct.bodies) {
-      LoweredBody lowered = lower_within(*body, capabilities, gpu().limits().workgroup_bytes);
-      lowered.program.name = fmt::format("kernel{}", kernels_.size());
-      kernels_.push_back({std::move(lowered.program), is_wide(*body), {}});
-      cells.push_back(lowered.cells);
+      GpuKernel made = make_gpu_kernel(*body, capabilities, gpu());
+      cells.push_back(made.cells);
+      kernels_.push_back({std::move(made), fmt::format("kernel{}", kernels_.size()), {}});
     }
     for (const ScheduleBuffer& buffer : schedule.buffers) {
       element_bytes_.push_back(static_cast<int64_t>(byte_size(buffer.dtype)));
@@ -126,14 +96,18 @@ class GpuExecutable : public Executable {
 
   void run(const RunArguments& arguments, int begin, int end) const override {
     std::lock_guard lock(mutex_);
-    if (open_ != current_->get()) move_to(current_->get());
-    const Ready& ready = prepared(arguments);
-    const size_t first = phases_[static_cast<size_t>(begin)],
-                 last = phases_[static_cast<size_t>(end)];
-    std::vector<webgpu::Dispatch> dispatches;
-    for (size_t i = first; i < last; ++i)
-      if (ready.dispatches[i].pipeline) dispatches.push_back(ready.dispatches[i]);
+    const std::vector<webgpu::Dispatch> dispatches = dispatches_of(prepared(arguments), begin, end);
     if (!dispatches.empty()) gpu().submit(dispatches);
+  }
+
+  std::vector<double> run_timed(const RunArguments& arguments,
+                                std::span<const int> bounds) const override {
+    std::lock_guard lock(mutex_);
+    const Ready& ready = prepared(arguments);
+    std::vector<std::vector<webgpu::Dispatch>> lists;
+    for (size_t i = 0; i + 1 < bounds.size(); ++i)
+      lists.push_back(dispatches_of(ready, bounds[i], bounds[i + 1]));
+    return gpu().submit_timed(lists);
   }
 
  private:
@@ -143,8 +117,8 @@ class GpuExecutable : public Executable {
     std::shared_ptr<const webgpu::Pipeline> pipeline;
   };
   struct Code {
-    Program program;
-    bool wide;
+    GpuKernel kernel;
+    std::string name;
     std::list<Variant> variants;
   };
   struct Part {
@@ -178,18 +152,15 @@ class GpuExecutable : public Executable {
     return 16 * (1 + (program.sizes + 1) / 2);
   }
 
-  webgpu::KernelSource source_of(const Code& kernel, const std::vector<int>& same_as,
+  webgpu::KernelSource source_of(const Code& code, const std::vector<int>& same_as,
                                  std::vector<int>& bound) const {
-    const webgpu::AdapterInfo& adapter = gpu().adapter();
-    const bool same_size = adapter.subgroup_min == adapter.subgroup_max;
-    const int subgroup = gpu().subgroups() && same_size ? adapter.subgroup_min : 0;
-    wgsl::Shader shader = wgsl::write_shader(kernel.program, {kernel.wide, same_as, subgroup});
+    wgsl::Shader shader = shader_of(code.kernel, gpu(), same_as);
     bound = shader.buffers;
     webgpu::KernelSource source;
-    source.name = kernel.program.name;
+    source.name = code.name;
     source.wgsl = std::move(shader.text);
     source.buffers.assign(bound.size(), {webgpu::Access::ReadWrite, 0});
-    source.uniform_bytes = uniform_bytes(kernel.program);
+    source.uniform_bytes = uniform_bytes(code.kernel.program);
     return source;
   }
 
@@ -247,8 +218,16 @@ class GpuExecutable : public Executable {
     return stretches;
   }
 
+  std::vector<webgpu::Dispatch> dispatches_of(const Ready& ready, int begin, int end) const {
+    std::vector<webgpu::Dispatch> dispatches;
+    for (size_t i = phases_[static_cast<size_t>(begin)]; i < phases_[static_cast<size_t>(end)]; ++i)
+      if (ready.dispatches[i].pipeline) dispatches.push_back(ready.dispatches[i]);
+    return dispatches;
+  }
+
   const Ready& prepared(const RunArguments& arguments) const {
     constexpr size_t kMost = 8;
+    if (open_ != current_->get()) move_to(current_->get());
     const std::vector<Stretch> stretches = stretches_of(arguments.buffers);
     for (auto known = ready_.begin(); known != ready_.end(); ++known)
       if (known->stretches == stretches && std::ranges::equal(known->sizes, arguments.sizes)) {
@@ -278,7 +257,7 @@ class GpuExecutable : public Executable {
     int64_t bytes = 0;
     for (const Part& part : parts_) {
       offsets.push_back(bytes);
-      bytes += (uniform_bytes(kernels_[part.kernel].program) + unit - 1) / unit * unit;
+      bytes += (uniform_bytes(kernels_[part.kernel].kernel.program) + unit - 1) / unit * unit;
     }
     std::vector<uint32_t> words(static_cast<size_t>(bytes) / 4);
     for (size_t i = 0; i < parts_.size(); ++i) {
@@ -312,7 +291,7 @@ class GpuExecutable : public Executable {
         else
           bindings.push_back(nothing(empty++));
       }
-      bindings.push_back({&ready.uniforms, offsets[i], uniform_bytes(kernel.program)});
+      bindings.push_back({&ready.uniforms, offsets[i], uniform_bytes(kernel.kernel.program)});
       ready.groups.push_back(gpu().bind(*code.pipeline, bindings));
       const int64_t columns = std::min(count, wgsl::kGroupsInRow);
       const int64_t rows = (count + columns - 1) / columns;
@@ -359,6 +338,14 @@ class WebGpuDevice : public Device {
   std::string_view name() const override { return "webgpu"; }
   const Capabilities& capabilities() const override { return capabilities_; }
 
+  LoweredBody lower_body(const KernelBody& body) const override {
+    GpuKernel made = make_gpu_kernel(body, capabilities_, *gpu());
+    return {std::move(made.program), made.cells};
+  }
+  std::string shader_text(const KernelBody& body) const {
+    return shader_of(make_gpu_kernel(body, capabilities_, *gpu()), *gpu()).text;
+  }
+
   std::unique_ptr<Executable> compile(const Schedule& schedule,
                                       std::span<const NodeRef> variables) override {
     for (const Kernel& kernel : schedule.kernels)
@@ -379,6 +366,7 @@ class WebGpuDevice : public Device {
   int64_t available_bytes() const override { return int64_t{1} << 60; }  // nobody tells
 
   bool shares_host_memory() const override { return false; }
+  bool has_clock() const override { return gpu()->timestamps(); }
   void wait() override { gpu()->wait(); }
   void recover() override { current_->recover(); }
   DeviceCounters counters() const override {
@@ -446,6 +434,10 @@ Capabilities webgpu_capabilities(const Gpu& gpu, WebGpuOptions::Tiles tiles) {
 
 std::shared_ptr<Gpu> gpu_of(const Device& device) {
   return dynamic_cast<const WebGpuDevice&>(device).gpu();
+}
+
+std::string shader_text(const Device& device, const KernelBody& body) {
+  return dynamic_cast<const WebGpuDevice&>(device).shader_text(body);
 }
 
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
