@@ -44,7 +44,7 @@ std::string shaders_of(const Tensor& tensor) {
   std::string text;
   for (const Kernel& kernel : schedule.kernels)
     for (const KernelPhase& phase : kernel.phases)
-      for (const KernelPart& part : phase) text += shader_text(device, part.body);
+      for (const KernelPart& part : phase) text += shader_text(device, schedule, part);
   return text;
 }
 
