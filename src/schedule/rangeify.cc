@@ -159,6 +159,7 @@ class Rangeifier {
       if (node->op == Op::Contiguous) {
         force(node);
         buffer(buffer_of(node)).wanted = true;
+        result_.wanted.push_back({node, buffer_of(node)});
       }
       if (node->op == Op::Scatter || node->op == Op::ScatterAdd) force(node);
     }

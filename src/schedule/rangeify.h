@@ -30,6 +30,12 @@ struct StoredValue {
   BufferLimit limit = {};
 };
 
+// A value that the program asks to be stored: a Contiguous.
+struct WantedValue {
+  NodeRef value;
+  int buffer;
+};
+
 struct AssignedBuffer {
   int value, target;  // buffers: the first is to be stored in the second
 };
@@ -38,6 +44,7 @@ struct Rangified {
   std::vector<ScheduleBuffer> buffers;
   std::vector<Fragment> fragments;  // producers first
   std::vector<StoredValue> stored;  // those that could have been computed where they are used
+  std::vector<WantedValue> wanted;
   std::vector<AssignedBuffer> assigned;
   std::vector<int> outputs;
 };

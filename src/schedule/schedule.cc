@@ -164,11 +164,10 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
       copies = with_stored(copies, values, stored_for_limits);
       continue;
     }
-    for (StoredValue& stored : program.stored)
-      if (const BufferLimit* limit = stored_for_limits.find(stored.value)) {
-        stored.reason = UnfusedReason::Limit;
-        stored.limit = *limit;
-      }
+    for (const WantedValue& wanted : program.wanted)
+      if (const BufferLimit* limit = stored_for_limits.find(wanted.value))
+        program.stored.push_back(
+            {wanted.value->source(0), wanted.buffer, UnfusedReason::Limit, 0, *limit});
     if (enabled(options, "split-reduce")) split_reductions(program, options);
     const std::vector<Step> steps = steps_of(program, flow, options);
     add_kernels(program, steps, memory_of(program, in_place), schedule);
