@@ -401,7 +401,7 @@ class Writer {
     std::string condition;
     if (each.operands[1] != kNoValue) condition = text(each, 1);
     if (each.lanes == 1 && threads_ > 1)
-      condition += condition.empty() ? "lane == 0u" : " && lane == 0u";
+      condition += condition.empty() ? "lane == 0u" : " & (lane == 0u)";
     if (!condition.empty()) {
       line("if ({}) {{", condition);
       ++depth_;
