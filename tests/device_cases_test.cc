@@ -107,19 +107,28 @@ std::string tested_device() {
   return name ? name : "cpu";
 }
 
-// GPUs have no f64: what needs it runs on the CPU, which is tested by itself.
-bool is_elsewhere(std::span<const NodeRef> roots) {
-  return tested_device() == "webgpu" &&
-         std::ranges::any_of(topological_order(roots),
-                             [](NodeRef node) { return node->dtype == DType::F64; });
-}
+// GPUs have no f64: the runtime sends what needs it to the CPU. So that this is seen, each test
+// says how many programs it ran, and of how many that is true.
+struct ProgramCounts {
+  int all = 0, with_f64 = 0;
+
+  void add(std::span<const NodeRef> roots) {
+    ++all;
+    with_f64 += std::ranges::any_of(topological_order(roots),
+                                    [](NodeRef node) { return node->dtype == DType::F64; });
+  }
+  ~ProgramCounts() {
+    MESSAGE(fmt::format("{} programs on {}, of which {} have f64{}", all, tested_device(), with_f64,
+                        tested_device() == "webgpu" ? " and run on the CPU" : ""));
+  }
+};
 
 // Runs tensors on both devices, on the CPU with 1, 2 and 5 threads.
-void compare(const std::string& what, const std::vector<Tensor>& tensors, const Bindings& bindings,
-             const DeviceRow* row, bool special) {
+void compare(ProgramCounts& counts, const std::string& what, const std::vector<Tensor>& tensors,
+             const Bindings& bindings, const DeviceRow* row, bool special) {
   std::vector<NodeRef> roots;
   for (const Tensor& tensor : tensors) roots.push_back(tensor.node());
-  if (is_elsewhere(roots)) return;
+  counts.add(roots);
   const DeviceRow& allowed = row ? *row : row_of(roots);
   const std::vector<Array> expected = run_on("interpreter", tensors, bindings);
   std::vector<Array> first;
@@ -158,9 +167,9 @@ CaseValues values_in(const OpCase& op_case, DType dtype, std::optional<int64_t> 
   return values;
 }
 
-void compare_case(const OpCase& op_case, DType dtype) {
+void compare_case(ProgramCounts& counts, const OpCase& op_case, DType dtype) {
   const CaseProgram program = build_case(op_case, dtype);
-  compare(fmt::format("{} in {}", op_case.name, name(dtype)), {program.output},
+  compare(counts, fmt::format("{} in {}", op_case.name, name(dtype)), {program.output},
           case_bindings(program, case_shapes(op_case), values_in(op_case, dtype)), nullptr,
           op_case.options.special);
 }
@@ -178,23 +187,26 @@ constexpr DType kComputedFloats[] = {DType::F64, DType::F32, DType::F16, DType::
 }  // namespace
 
 TEST_CASE("device cases: values in f64, f32, f16 and bf16") {
-  for_each_case([](const OpCase& op_case) {
+  ProgramCounts counts;
+  for_each_case([&](const OpCase& op_case) {
     for (DType dtype : kComputedFloats) {
       const bool applies = op_case.options.any_float && has_f64_input(op_case);
-      if (dtype == DType::F64 || applies) compare_case(op_case, dtype);
+      if (dtype == DType::F64 || applies) compare_case(counts, op_case, dtype);
     }
   });
 }
 
 TEST_CASE("device cases: integers of every width") {
-  for_each_case([](const OpCase& op_case) {
+  ProgramCounts counts;
+  for_each_case([&](const OpCase& op_case) {
     if (!op_case.options.any_integer || !has_f64_input(op_case)) return;
     for (DType dtype : kAllDTypes)
-      if (is_int(dtype)) compare_case(op_case, dtype);
+      if (is_int(dtype)) compare_case(counts, op_case, dtype);
   });
 }
 
 TEST_CASE("device cases: one program for every binding of a symbolic size") {
+  ProgramCounts counts;
   const Variable n = symbolic_size();
   for_each_case([&](const OpCase& op_case) {
     if (!op_case.is_symbolic()) return;
@@ -206,21 +218,22 @@ TEST_CASE("device cases: one program for every binding of a symbolic size") {
       Bindings bindings =
           case_bindings(program, case_shapes(op_case, size), values_in(op_case, dtype, size));
       bindings.sizes.emplace_back(n, size);
-      compare(fmt::format("{} with n = {}", op_case.name, size), {program.output}, bindings,
+      compare(counts, fmt::format("{} with n = {}", op_case.name, size), {program.output}, bindings,
               nullptr, op_case.options.special);
     }
   });
 }
 
 TEST_CASE("device cases: gradients in f64, f32, f16 and bf16") {
-  for_each_case([](const OpCase& op_case) {
+  ProgramCounts counts;
+  for_each_case([&](const OpCase& op_case) {
     if (!op_case.options.differentiable) return;
     for (DType dtype : kComputedFloats) {
       if (dtype != DType::F64 && !op_case.options.any_float) continue;
       const CaseProgram program = build_case(op_case, dtype);
       const std::vector<Tensor> slopes = gradients(program);
       if (slopes.empty()) continue;
-      compare(fmt::format("{} in {}: gradients", op_case.name, name(dtype)), slopes,
+      compare(counts, fmt::format("{} in {}: gradients", op_case.name, name(dtype)), slopes,
               case_bindings(program, case_shapes(op_case), values_in(op_case, dtype)),
               &kDerivatives, op_case.options.special);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <anneal/error.h>
 
@@ -209,16 +210,32 @@ int Planner::copies_of_stream(const Region& region, size_t axis) const {
   return static_cast<int>(std::clamp<int64_t>(vectors, 1, wanted));
 }
 
+// Copies of so many nodes that pay. Threads share little of what they compute: long code that is
+// repeated fills their registers and the time of the GPU's compiler.
+int Planner::most_copies(size_t nodes) const {
+  constexpr size_t kMostNodes = 256;
+  if (can_turn()) return std::numeric_limits<int>::max();
+  return std::max(1, static_cast<int>(kMostNodes / std::max<size_t>(1, nodes)));
+}
+
+size_t Planner::nodes_of_all_regions() const {
+  size_t nodes = 0;
+  for (const Region& region : regions_) nodes += region.nodes.size();
+  return nodes;
+}
+
 // Threads take four elements at once, where that is how many they have and rows are made of fours.
-void Planner::take_neighbours(size_t axis, Tile& tile) const {
+void Planner::take_neighbours(const Region& region, size_t axis, Tile& tile) const {
   constexpr int kAtOnce = 4;
+  const int most = most_copies(region.nodes.size());
   // Rows that are kept are read faster one by one.
   if (can_turn() || !analysis_.body().tiles.empty() || tile.lanes == 1 || lanes_ == 1) return;
+  if (most < kAtOnce) return;
   if (analysis_.size_multiple(axis) % kAtOnce != 0) return;
   if (analysis_.expected_size(axis) < int64_t{kAtOnce} * tile.lanes) return;
   tile.neighbours = kAtOnce;
   const bool twice = analysis_.expected_size(axis) >= int64_t{2 * kAtOnce} * tile.lanes;
-  tile.copies = twice ? 2 * kAtOnce : kAtOnce;
+  tile.copies = twice && most >= 2 * kAtOnce ? 2 * kAtOnce : kAtOnce;
 }
 
 // Lanes that are scattered over lines of memory leave the neighbours on those lines to other
@@ -263,7 +280,7 @@ void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
   if (!heaviest || (vector && !heaviest->domain.contains(vector_axis))) {
     if (vector && heaviest == nullptr) {
       on_grid(vector_axis)->tile.copies = copies_of_stream(regions_.back(), vector_axis);
-      take_neighbours(vector_axis, on_grid(vector_axis)->tile);
+      take_neighbours(regions_.back(), vector_axis, on_grid(vector_axis)->tile);
       turn_blocks(vector_axis, plan);
       const size_t zipped = zipped_axis(groups_.back()[0], vector_axis);
       if (zipped != kNoAxis && enabled("unroll")) on_grid(zipped)->tile.copies = 2;
@@ -282,7 +299,8 @@ void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
     return analysis_.expected_size(a) > analysis_.expected_size(b);
   });
   const int heads = static_cast<int>(region.heads.size());
-  const int budget = std::max(1, capabilities_.vector_registers * 3 / 4 / heads);
+  const int registers = std::max(1, capabilities_.vector_registers * 3 / 4 / heads);
+  const int budget = std::min(registers, most_copies(nodes_of_all_regions()));
   const bool inside = vector && region.domain.contains(vector_axis);
   if (inside) {
     const int64_t vectors = std::max<int64_t>(1, analysis_.expected_size(vector_axis) / lanes_);
@@ -431,7 +449,7 @@ CellPlan Planner::plan_cell() {
       Tile tile;
       if (axis == along) {
         tile = {lanes_, copies_of_stream(region, axis)};
-        take_neighbours(axis, tile);
+        take_neighbours(region, axis, tile);
       }
       stores.loops.push_back({axis, tile});
     }
@@ -469,10 +487,10 @@ std::vector<AxisLoop> Planner::plan_reduction(const std::vector<NodeRef>& reduct
   constexpr int kInFlight = 8;
   const int lanes = loops.back().tile.lanes;
   const int64_t steps = analysis_.expected_size(loops.back().axis) / lanes;
-  const int most = region->nodes.size() > 12 ? 2 : 4;
+  const int most = std::min(region->nodes.size() > 12 ? 2 : 4, most_copies(region->nodes.size()));
   const int wanted = std::clamp(kInFlight / std::max(1, accumulators), 1, most);
   loops.back().tile.copies = static_cast<int>(std::clamp<int64_t>(steps, 1, wanted));
-  take_neighbours(loops.back().axis, loops.back().tile);
+  take_neighbours(*region, loops.back().axis, loops.back().tile);
   return loops;
 }
 

@@ -153,7 +153,9 @@ class Planner {
   AxisSet ordered_axes(const Region& region) const;
 
   int lanes() const { return lanes_; }
-  void take_neighbours(size_t axis, Tile& tile) const;
+  int most_copies(size_t nodes) const;
+  size_t nodes_of_all_regions() const;
+  void take_neighbours(const Region& region, size_t axis, Tile& tile) const;
   // Elements that one step over a vector of the axis advances, on average.
   double speed(size_t axis) const;
   double speed_over(double elements) const;

@@ -10,6 +10,9 @@ namespace {
 
 constexpr double kFewestSteps = 4096, kFewestRows = 4;
 constexpr int kNeighbours = 4;  // what one access can bring
+// Of what each element of a rectangle is made of, all copies together: what is longer takes drivers
+// many seconds and gigabytes to compile.
+constexpr size_t kMostNodes = 8192;
 
 // A rectangle of threads with a rectangle of elements each, and how well it keeps them busy.
 struct TileShape {
@@ -89,11 +92,13 @@ std::optional<GroupProduct> Planner::plan_group_product() {
   const TileShape* best = nullptr;
   double best_cost = 1e300;
   const auto heads = static_cast<int>(plan.sums.size());
+  const size_t nodes = nodes_of_all_regions();
   for (const TileShape& shape : shapes) {
     const int threads = shape.row_threads * shape.column_threads;
     const bool fits =
         threads <= capabilities_.most_group_threads &&
-        heads * shape.row_copies * shape.column_copies <= capabilities_.vector_registers;
+        heads * shape.row_copies * shape.column_copies <= capabilities_.vector_registers &&
+        nodes * static_cast<size_t>(shape.row_copies * shape.column_copies) <= kMostNodes;
     if (!fits) continue;
     const auto tiles = static_cast<double>(
         ceil_div(static_cast<int64_t>(down), shape.row_threads * shape.row_copies) *

@@ -41,9 +41,10 @@ CellPlan Planner::plan_tiles() {
     if (!group.loops.empty() && unrolled) {
       AxisLoop& inner = group.loops.back();
       bool sums = false;
-      for (NodeRef node : topological_order({&store, 1}))
+      const std::vector<NodeRef> nodes = topological_order({&store, 1});
+      for (NodeRef node : nodes)
         sums = sums || (is_reduce_over(node->op) && analysis_.free(node).contains(inner.axis));
-      inner.tile.copies = sums ? kSumCopies : kPlainCopies;
+      inner.tile.copies = std::min(sums ? kSumCopies : kPlainCopies, most_copies(nodes.size()));
       // Rows that are brought into a tile are read as they lie, and turned.
       NodeRef value = store->source(3);
       const bool turned = can_turn() && value->op == Op::Load && rows.tile.lanes > 1 &&

@@ -15,7 +15,9 @@ struct Function {
 };
 
 // A function may call those above it. Drivers may take floats for numbers that are never NaN, so
-// NaN is found by its bits.
+// NaN is found by its bits. Each is written out wherever it is called, and some drivers take time
+// that grows with the square of the branches in a shader: so there are none where a select will do,
+// and `&` and `|` of bools, which do not branch, instead of `&&` and `||`.
 constexpr Function kFunctions[] = {
     {"is_nan", R"(
 fn is_nan(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u; })"},
@@ -24,21 +26,21 @@ fn max_f32(a: f32, b: f32) -> f32 { return select(select(a, b, b > a), b, is_nan
     {"min_f32", R"(
 fn min_f32(a: f32, b: f32) -> f32 { return select(select(a, b, b < a), b, is_nan(b)); })"},
     {"round_f32", R"(
-fn round_f32(a: f32) -> f32 { return select(round(a), a, is_nan(a) || abs(a) >= 8388608.0); })"},
+fn round_f32(a: f32) -> f32 { return select(round(a), a, is_nan(a) | (abs(a) >= 8388608.0)); })"},
     // ---- integers of 32 bits
     {"floor_div_i32", R"(
 fn floor_div_i32(a: i32, b: i32) -> i32 {
-  if (b == 0) { return 0; }
-  if (b == -1) { return -a; }
-  let q = a / b;
-  let r = a - q * b;
-  return q - select(0, 1, r != 0 && ((r ^ b) < 0));
+  let by = select(b, 1, (b == 0) | (b == -1));
+  let q = a / by;
+  let r = a - q * by;
+  let floored = q - select(0, 1, (r != 0) & ((r ^ by) < 0));
+  return select(select(floored, -a, b == -1), 0, b == 0);
 })"},
     {"mod_i32", R"(
 fn mod_i32(a: i32, b: i32) -> i32 {
-  if (b == 0 || b == -1) { return 0; }
-  let r = a % b;
-  return r + select(0, b, r != 0 && ((r ^ b) < 0));
+  let by = select(b, 1, (b == 0) | (b == -1));
+  let r = a % by;
+  return r + select(0, by, (r != 0) & ((r ^ by) < 0));
 })"},
     {"div_u32", R"(
 fn div_u32(a: u32, b: u32) -> u32 { return select(a / max(b, 1u), 0u, b == 0u); })"},
@@ -54,16 +56,12 @@ fn shr_i32(a: i32, b: i32, width: i32) -> i32 {
 })"},
     {"f32_to_i32", R"(
 fn f32_to_i32(a: f32, least: i32, most: i32, past: f32) -> i32 {
-  if (is_nan(a)) { return 0; }
-  if (a >= past) { return most; }
-  if (a <= f32(least)) { return least; }
-  return i32(a);
+  let inside = select(i32(a), least, a <= f32(least));
+  return select(select(inside, most, a >= past), 0, is_nan(a));
 })"},
     {"f32_to_u32", R"(
 fn f32_to_u32(a: f32, most: u32, past: f32) -> u32 {
-  if (is_nan(a) || a <= 0.0) { return 0u; }
-  if (a >= past) { return most; }
-  return u32(a);
+  return select(select(u32(a), most, a >= past), 0u, is_nan(a) | (a <= 0.0));
 })"},
     {"threefry", R"(
 fn rotate_left(a: u32, by: u32) -> u32 { return (a << by) | (a >> (32u - by)); }
@@ -107,54 +105,59 @@ fn mul_64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   return vec2<u32>(a.x * b.x, high + a.x * b.y + a.y * b.x);
 })"},
     {"lt_u64", R"(
-fn lt_u64(a: vec2<u32>, b: vec2<u32>) -> bool { return a.y < b.y || (a.y == b.y && a.x < b.x); })"},
+fn lt_u64(a: vec2<u32>, b: vec2<u32>) -> bool { return select(a.y < b.y, a.x < b.x, a.y == b.y); })"},
     {"lt_i64", R"(
 fn lt_i64(a: vec2<u32>, b: vec2<u32>) -> bool {
-  return bitcast<i32>(a.y) < bitcast<i32>(b.y) || (a.y == b.y && a.x < b.x);
+  return select(bitcast<i32>(a.y) < bitcast<i32>(b.y), a.x < b.x, a.y == b.y);
 })"},
     {"shl_64", R"(
 fn shl_64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
-  if (b.y != 0u || b.x > 63u) { return vec2<u32>(0u, 0u); }
   let n = b.x & 31u;
-  if (b.x > 31u) { return vec2<u32>(0u, a.x << n); }
-  return vec2<u32>(a.x << n, (a.y << n) | select(0u, a.x >> (32u - max(n, 1u)), n != 0u));
+  let low = a.x << n;
+  let high = (a.y << n) | select(0u, a.x >> ((32u - n) & 31u), n != 0u);
+  let moved = select(vec2<u32>(low, high), vec2<u32>(0u, low), b.x > 31u);
+  return select(moved, vec2<u32>(0u, 0u), (b.y != 0u) | (b.x > 63u));
 })"},
     {"shr_u64", R"(
 fn shr_u64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
-  if (b.y != 0u || b.x > 63u) { return vec2<u32>(0u, 0u); }
   let n = b.x & 31u;
-  if (b.x > 31u) { return vec2<u32>(a.y >> n, 0u); }
-  return vec2<u32>((a.x >> n) | select(0u, a.y << (32u - max(n, 1u)), n != 0u), a.y >> n);
+  let low = (a.x >> n) | select(0u, a.y << ((32u - n) & 31u), n != 0u);
+  let high = a.y >> n;
+  let moved = select(vec2<u32>(low, high), vec2<u32>(high, 0u), b.x > 31u);
+  return select(moved, vec2<u32>(0u, 0u), (b.y != 0u) | (b.x > 63u));
 })"},
     {"shr_i64", R"(
 fn shr_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
-  if ((b.y >> 31u) != 0u) { return vec2<u32>(0u, 0u); }
-  let filled = bitcast<u32>(bitcast<i32>(a.y) >> 31u);
-  if (b.y != 0u || b.x > 63u) { return vec2<u32>(filled, filled); }
   let n = b.x & 31u;
-  let upper = bitcast<u32>(bitcast<i32>(a.y) >> n);
-  if (b.x > 31u) { return vec2<u32>(upper, filled); }
-  return vec2<u32>((a.x >> n) | select(0u, a.y << (32u - max(n, 1u)), n != 0u), upper);
+  let filled = bitcast<u32>(bitcast<i32>(a.y) >> 31u);
+  let low = (a.x >> n) | select(0u, a.y << ((32u - n) & 31u), n != 0u);
+  let high = bitcast<u32>(bitcast<i32>(a.y) >> n);
+  let moved = select(vec2<u32>(low, high), vec2<u32>(high, filled), b.x > 31u);
+  let kept = select(moved, vec2<u32>(filled, filled), (b.y != 0u) | (b.x > 63u));
+  return select(kept, vec2<u32>(0u, 0u), (b.y >> 31u) != 0u);
 })"},
     {"divide_u64", R"(
-// The quotient and the remainder.
+// The quotient and the remainder; the long way only where a high word is there.
 fn divide_u64(a: vec2<u32>, b: vec2<u32>) -> vec4<u32> {
-  if (b.x == 0u && b.y == 0u) { return vec4<u32>(0u, 0u, 0u, 0u); }
-  if (a.y == 0u && b.y == 0u) { return vec4<u32>(a.x / max(b.x, 1u), 0u, a.x % max(b.x, 1u), 0u); }
-  var rest = vec2<u32>(0u, 0u);
-  var quotient = vec2<u32>(0u, 0u);
-  let minus_b = neg_64(b);
-  for (var i = 0u; i < 64u; i++) {
-    let bit = 63u - i;
-    let word = select(a.x, a.y, bit > 31u);
-    let carried = rest.y >> 31u;
-    rest = vec2<u32>((rest.x << 1u) | ((word >> (bit & 31u)) & 1u), (rest.y << 1u) | (rest.x >> 31u));
-    if (carried != 0u || !lt_u64(rest, b)) {
-      rest = add_64(rest, minus_b);
-      if (bit > 31u) { quotient.y |= 1u << (bit & 31u); } else { quotient.x |= 1u << (bit & 31u); }
+  var quotient = vec2<u32>(a.x / max(b.x, 1u), 0u);
+  var rest = vec2<u32>(a.x % max(b.x, 1u), 0u);
+  if ((a.y | b.y) != 0u) {
+    let minus_b = neg_64(b);
+    quotient = vec2<u32>(0u, 0u);
+    rest = vec2<u32>(0u, 0u);
+    for (var i = 0u; i < 64u; i++) {
+      let bit = 63u - i;
+      let word = select(a.x, a.y, bit > 31u);
+      let carried = rest.y >> 31u;
+      let next = (word >> (bit & 31u)) & 1u;
+      rest = vec2<u32>((rest.x << 1u) | next, (rest.y << 1u) | (rest.x >> 31u));
+      let fits = (carried != 0u) | !lt_u64(rest, b);
+      let one = select(0u, 1u, fits) << (bit & 31u);
+      rest = select(rest, add_64(rest, minus_b), fits);
+      quotient |= select(vec2<u32>(one, 0u), vec2<u32>(0u, one), bit > 31u);
     }
   }
-  return vec4<u32>(quotient, rest);
+  return select(vec4<u32>(quotient, rest), vec4<u32>(), (b.x | b.y) == 0u);
 })"},
     {"floor_div_u64", R"(
 fn floor_div_u64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return divide_u64(a, b).xy; })"},
@@ -162,23 +165,20 @@ fn floor_div_u64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return divide_u64(a,
 fn mod_u64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { return divide_u64(a, b).zw; })"},
     {"mod_i64", R"(
 fn mod_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
-  var rest = divide_u64(abs_64(a), abs_64(b)).zw;
-  if (rest.x == 0u && rest.y == 0u) { return rest; }
-  if ((a.y >> 31u) != 0u) { rest = neg_64(rest); }
-  if (((a.y ^ b.y) >> 31u) != 0u) { rest = add_64(rest, b); }
-  return rest;
+  let size = divide_u64(abs_64(a), abs_64(b)).zw;
+  let rest = select(size, neg_64(size), (a.y >> 31u) != 0u);
+  let moves = ((rest.x | rest.y) != 0u) & (((a.y ^ b.y) >> 31u) != 0u);
+  return select(rest, add_64(rest, b), moves);
 })"},
     {"floor_div_i64", R"(
 fn floor_div_i64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   let parts = divide_u64(abs_64(a), abs_64(b));
-  if (((a.y ^ b.y) >> 31u) == 0u) { return parts.xy; }
-  let lower = select(vec2<u32>(0u, 0u), vec2<u32>(1u, 0u), parts.z != 0u || parts.w != 0u);
-  return neg_64(add_64(parts.xy, lower));
+  let lower = vec2<u32>(select(0u, 1u, (parts.z | parts.w) != 0u), 0u);
+  return select(parts.xy, neg_64(add_64(parts.xy, lower)), ((a.y ^ b.y) >> 31u) != 0u);
 })"},
     {"u64_to_f32", R"(
 // The low bits that do not fit are folded into one, so that only the conversion rounds.
 fn u64_to_f32(a: vec2<u32>) -> f32 {
-  if (a.y == 0u) { return f32(a.x); }
   let zeros = countLeadingZeros(a.y);
   let left = shl_64(a, vec2<u32>(zeros, 0u));
   let folded = left.y | select(0u, 1u, left.x != 0u);
@@ -191,21 +191,22 @@ fn i64_to_f32(a: vec2<u32>) -> f32 {
 })"},
     {"f32_to_u64", R"(
 fn f32_to_u64(a: f32) -> vec2<u32> {
-  if (is_nan(a) || a < 1.0) { return vec2<u32>(0u, 0u); }
-  if (a >= 18446744073709551616.0) { return vec2<u32>(0xffffffffu, 0xffffffffu); }
   let bits = bitcast<u32>(a);
   let exponent = (bits >> 23u) - 127u;
-  let mantissa = vec2<u32>((bits & 0x7fffffu) | 0x800000u, 0u);
-  if (exponent >= 23u) { return shl_64(mantissa, vec2<u32>(exponent - 23u, 0u)); }
-  return vec2<u32>(mantissa.x >> (23u - exponent), 0u);
+  let mantissa = (bits & 0x7fffffu) | 0x800000u;
+  let large = shl_64(vec2<u32>(mantissa, 0u), vec2<u32>(exponent - 23u, 0u));
+  let small = vec2<u32>(mantissa >> ((23u - exponent) & 31u), 0u);
+  let inside = select(small, large, exponent >= 23u);
+  let bounded = select(inside, vec2<u32>(0xffffffffu, 0xffffffffu), a >= 18446744073709551616.0);
+  return select(bounded, vec2<u32>(0u, 0u), is_nan(a) | (a < 1.0));
 })"},
     {"f32_to_i64", R"(
 fn f32_to_i64(a: f32) -> vec2<u32> {
-  if (a >= 9223372036854775808.0) { return vec2<u32>(0xffffffffu, 0x7fffffffu); }
-  if (a <= -9223372036854775808.0) { return vec2<u32>(0u, 0x80000000u); }
   let size = f32_to_u64(abs(a));
-  if (a < 0.0) { return neg_64(size); }
-  return size;
+  let inside = select(size, neg_64(size), a < 0.0);
+  let low = select(inside, vec2<u32>(0u, 0x80000000u), a <= -9223372036854775808.0);
+  let high = vec2<u32>(0xffffffffu, 0x7fffffffu);
+  return select(select(low, high, a >= 9223372036854775808.0), vec2<u32>(0u, 0u), is_nan(a));
 })"},
     // A position that no i32 holds is outside of every axis, as the nearest i32 is.
     {"i64_to_index", R"(
@@ -215,7 +216,7 @@ fn i64_to_index(a: vec2<u32>) -> i32 {
 })"},
     {"u64_to_index", R"(
 fn u64_to_index(a: vec2<u32>) -> i32 {
-  return select(0x7fffffff, bitcast<i32>(a.x), a.y == 0u && (a.x >> 31u) == 0u);
+  return select(0x7fffffff, bitcast<i32>(a.x), (a.y | (a.x >> 31u)) == 0u);
 })"},
     {"u32_to_index", R"(
 fn u32_to_index(a: u32) -> i32 { return i32(min(a, 0x7fffffffu)); })"},
@@ -230,10 +231,10 @@ fn widen_parts(code: u32, width: u32, mantissa: u32, rebias: u32, unit: f32, ove
   let sign = (code >> (width - 1u)) << 31u;
   let magnitude = code & ((1u << (width - 1u)) - 1u);
   let shifted = magnitude << (23u - mantissa);
-  var bits = shifted + (rebias << 23u);
-  if (magnitude < (1u << mantissa)) { bits = bitcast<u32>(f32(magnitude) * unit); }
-  if (magnitude >= overflow) { bits = select(0x7fc00000u, shifted | 0x7f800000u, infinity); }
-  return bitcast<f32>(bits | sign);
+  let small = bitcast<u32>(f32(magnitude) * unit);
+  let bits = select(shifted + (rebias << 23u), small, magnitude < (1u << mantissa));
+  let top = select(0x7fc00000u, shifted | 0x7f800000u, infinity);
+  return bitcast<f32>(select(bits, top, magnitude >= overflow) | sign);
 })"},
     {"widen_f16", R"(
 fn widen_f16(code: u32) -> f32 {
@@ -260,18 +261,16 @@ fn narrow_parts(a: f32, width: u32, mantissa: u32, rebias: u32, overflow: u32, n
   let bits = bitcast<u32>(a);
   let sign = (bits >> 31u) << (width - 1u);
   let magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) { return sign | nan; }
   let exponent = magnitude >> 23u;
-  var dropped = 23u - mantissa;
-  var whole = magnitude - (rebias << 23u);
-  if (exponent <= rebias) {
-    dropped += rebias + 1u - exponent;
-    whole = (magnitude & 0x7fffffu) | 0x800000u;
-    if (dropped > 25u || exponent == 0u) { return sign; }
-  }
-  let odd = (whole >> dropped) & 1u;
-  let code = (whole + (1u << (dropped - 1u)) - 1u + odd) >> dropped;
-  return sign | min(code, overflow);
+  let is_small = exponent <= rebias;
+  let dropped = 23u - mantissa + select(0u, rebias + 1u - exponent, is_small);
+  let whole = select(magnitude - (rebias << 23u), (magnitude & 0x7fffffu) | 0x800000u, is_small);
+  let by = min(dropped, 31u);
+  let odd = (whole >> by) & 1u;
+  let code = (whole + (1u << (by - 1u)) - 1u + odd) >> by;
+  let is_zero = is_small & ((dropped > 25u) | (exponent == 0u));
+  let rounded = select(min(code, overflow), 0u, is_zero);
+  return sign | select(rounded, nan, magnitude > 0x7f800000u);
 })"},
     {"narrow_f16", R"(
 fn narrow_f16(a: f32) -> u32 { return narrow_parts(a, 16u, 10u, 112u, 0x7c00u, 0x7e00u); })"},

@@ -397,16 +397,25 @@ class Writer {
     return fmt::format("u32((({}) >> 2u) + {})", place, group.offset / 4);
   }
 
+  // What is read under a condition is read from the first element where it does not hold, and is
+  // zero: every buffer has one, and a branch for each load takes some drivers minutes to compile.
+  std::string guarded(const std::string& condition, const std::string& type,
+                      const std::string& value) const {
+    return fmt::format("select({}(), {}, {})", type, value, condition);
+  }
+  std::string guarded_place(const Instruction& each, size_t at, const std::string& place) {
+    if (each.operands[1] == kNoValue) return place;
+    line("let at{} = select(0u, {}, {});", at, place, text(each, 1));
+    return fmt::format("at{}", at);
+  }
+
   void load_neighbours(const Instruction& each, const Neighbours& group) {
-    const std::string value = fmt::format("{}[{}]", buffer_name(each.bits), vector_place(group));
     const std::string name = fmt::format("q{}", group.first);
-    if (each.operands[1] == kNoValue) {
-      line("let {} = {};", name, value);
-    } else {
-      const std::string type = element_type(each.bits);
-      line("var {}: {};", name, type);
-      line("if ({}) {{ {} = {}; }} else {{ {} = {}(); }}", text(each, 1), name, value, name, type);
-    }
+    const std::string where = guarded_place(each, group.first, vector_place(group));
+    const std::string value = fmt::format("{}[{}]", buffer_name(each.bits), where);
+    line("let {} = {};", name,
+         each.operands[1] == kNoValue ? value
+                                      : guarded(text(each, 1), element_type(each.bits), value));
     for (size_t i = 0; i < group.members.size(); ++i) {
       if (!is_packed(each.bits)) {
         names_[group.members[i]] = fmt::format("{}.{}", name, "xyzw"[i]);
@@ -453,21 +462,16 @@ class Writer {
       if (group->first == at) load_neighbours(each, *group);
       return;
     }
-    const std::string where = place(each);
-    const std::string value = loaded(each, where);
-    if (each.operands[1] == kNoValue) return let(at, value);
-    names_[at] = fmt::format("v{}", at);
-    line("var v{}: {};", at, arithmetic_.type(each.dtype));
-    // Some compilers clear a variable once, not whenever a loop comes to it.
-    line("if ({}) {{ v{} = {}; }} else {{ v{} = {}(); }}", text(each, 1), at, value, at,
-         arithmetic_.type(each.dtype));
+    const std::string value = loaded(each, guarded_place(each, at, place(each)));
+    const bool always = each.operands[1] == kNoValue;
+    let(at, always ? value : guarded(text(each, 1), arithmetic_.type(each.dtype), value));
   }
 
   void store(const Instruction& each) {
     std::string condition;
     if (each.operands[1] != kNoValue) condition = text(each, 1);
     if (each.lanes == 1 && threads_ > 1)
-      condition += condition.empty() ? "lane == 0u" : " && lane == 0u";
+      condition += condition.empty() ? "lane == 0u" : " & (lane == 0u)";
     if (!condition.empty()) {
       line("if ({}) {{", condition);
       ++depth_;

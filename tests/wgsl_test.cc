@@ -1,0 +1,93 @@
+// WGSL that compilers of GPUs are quick with: shaders that branch little and are not long. Whether
+// they compute what they should is the business of device_cases_test.cc.
+#include "codegen/wgsl/wgsl.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include <anneal/anneal.h>
+
+#include "codegen/wgsl/library.h"
+#include "kernel/lower.h"
+#include "schedule/schedule.h"
+#include "transform/simplify.h"
+
+using namespace anneal;
+
+namespace {
+
+Capabilities gpu_capabilities() {
+  Capabilities gpu;
+  gpu.max_buffers = 8;
+  gpu.group_threads = 128;
+  gpu.most_group_threads = 256;
+  gpu.parallel_threads = 65536;
+  gpu.vector_bytes = 4 * gpu.group_threads;
+  gpu.vector_registers = 64;
+  gpu.fast_memory_bytes = gpu.nearest_memory_bytes = gpu.tile_memory_bytes = 16 << 10;
+  gpu.f64 = false;
+  return gpu;
+}
+
+std::vector<Program> kernels_of(const Tensor& tensor) {
+  const std::vector<NodeRef> roots = simplify_program(std::vector<NodeRef>{tensor.node()});
+  ScheduleOptions options;
+  options.capabilities = gpu_capabilities();
+  const Schedule schedule = schedule_program(roots, options);
+  GraphScope scope(*schedule.graph);
+  std::vector<Program> programs;
+  for (const Kernel& kernel : schedule.kernels)
+    for (const KernelPhase& phase : kernel.phases)
+      for (const KernelPart& part : phase)
+        programs.push_back(
+            lower(part.body, {.capabilities = options.capabilities, .disabled = {}}).program);
+  return programs;
+}
+
+// In instructions.
+size_t longest_kernel(const Tensor& tensor) {
+  size_t longest = 0;
+  for (const Program& program : kernels_of(tensor))
+    longest = std::max(longest, program.code.size());
+  return longest;
+}
+
+}  // namespace
+
+// Each is written out wherever it is called, hundreds of times in a shader with sines of f16: a
+// driver that takes the square of the branches then needed minutes.
+TEST_CASE("wgsl: functions that are called often do not branch") {
+  for (const char* name :
+       {"floor_div_i32", "mod_i32", "f32_to_i32", "f32_to_u32", "shl_64", "shr_u64", "shr_i64",
+        "lt_i64", "u64_to_f32", "i64_to_f32", "f32_to_i64", "widen_f16", "narrow_f16"}) {
+    const std::string text = wgsl::library_text({name});
+    for (const char* branch : {"if (", "&&", "||"})
+      CHECK_MESSAGE(text.find(branch) == std::string::npos, name << ": " << text);
+  }
+}
+
+// With a branch for each of 32 loads in a loop, of a convolution, a driver took all memory there
+// is.
+TEST_CASE("wgsl: loads under a condition do not branch") {
+  const Tensor x = input("x", {512, 16});
+  for (const Program& program : kernels_of(sum(pad(x, {{1, 1}, {1, 1}}), {0}) * 2)) {
+    const std::string text = wgsl::write_shader(program).text;
+    for (size_t at = text.find("if ("); at != std::string::npos; at = text.find("if (", at + 1)) {
+      const std::string line = text.substr(at, text.find('\n', at) - at);
+      CHECK_MESSAGE(line.find(" = b1[") == std::string::npos, text);
+    }
+    CHECK_MESSAGE(text.find("= select(0u, ") != std::string::npos, text);
+  }
+}
+
+// A sine is hundreds of instructions, and threads have up to 64 elements each.
+TEST_CASE("wgsl: long code is not repeated for each element of a thread") {
+  const Tensor a = input("a", {512, 512}), b = input("b", {512, 512});
+  const size_t sine = longest_kernel(sin(a)), most = 10000;
+  CHECK(sine > 200);
+  CHECK(longest_kernel(matmul(a, b)) < 2000);
+  CHECK(longest_kernel(sin(matmul(a, b))) < most);
+  CHECK(longest_kernel(sum(sin(unsqueeze(a, 0) * unsqueeze(b, 1)), {2})) < most);
+  CHECK(longest_kernel(sum(sin(a + transpose(b)), {1})) < 4 * sine);
+}
