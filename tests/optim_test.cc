@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <anneal/anneal.h>
 
@@ -397,6 +398,20 @@ std::vector<NodeRef> gpt_step(const nn::Gpt& gpt, const optim::GradientOptions& 
 constexpr nn::GptOptions kGpt{
     .layers = 4, .width = 128, .heads = 4, .vocabulary = 65, .block = 64, .tied_head = false};
 
+// The kernel that stores a parameter.
+size_t writer_of(const Schedule& schedule, std::string_view parameter) {
+  for (size_t k = 0; k < schedule.kernels.size(); ++k)
+    for (const KernelPhase& phase : schedule.kernels[k].phases)
+      for (const KernelPart& part : phase)
+        for (NodeRef store : part.body.stores) {
+          const auto slot = static_cast<size_t>(store->source(0)->arg.symbol->first);
+          const auto buffer = static_cast<size_t>(part.arguments[slot]);
+          NodeRef external = schedule.buffers[buffer].external;
+          if (external && external->arg.symbol->text() == parameter) return k;
+        }
+  return schedule.kernels.size();
+}
+
 }  // namespace
 
 // As `anneal train nanogpt` makes it, and with less of what it does to gradients.
@@ -413,6 +428,21 @@ TEST_CASE("optim: a whole step of a 4-layer GPT is at most 80 kernels") {
     const size_t kernels = schedule_program(gpt_step(gpt, gradients), on_cpu).kernels.size();
     CHECK(kernels <= 80);
     CHECK(kernels > 4);
+  }
+}
+
+// All updates need the same few numbers: those that are ready first do not wait for others.
+TEST_CASE("optim: a layer is updated when its gradient is known") {
+  nn::StructureOnly structure;
+  const nn::Gpt gpt(kGpt);
+  const ScheduleOptions on_cpu{cpu_capabilities(), {}};
+  const Schedule schedule = schedule_program(gpt_step(gpt, {}), on_cpu);
+  size_t previous = 0;
+  for (int layer = 3; layer >= 0; --layer) {
+    const size_t writer = writer_of(schedule, fmt::format("blocks.{}.mlp.up.weight", layer));
+    CHECK(writer > previous);
+    CHECK(writer < schedule.kernels.size());
+    previous = writer;
   }
 }
 

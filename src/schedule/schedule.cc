@@ -35,15 +35,12 @@ std::vector<Step> steps_of(const Rangified& program, const Dataflow& flow,
     for (int fragment : order) steps.push_back({fragment});
     return steps;
   }
-  std::vector<size_t> level(program.fragments.size(), 0);
+  const std::vector<int> level = flow.levels();
   std::vector<Step> levels;
   for (int fragment : order) {
-    size_t first = 0;
-    for (int before : flow.before(fragment))
-      first = std::max(first, level[static_cast<size_t>(before)] + 1);
-    level[static_cast<size_t>(fragment)] = first;
-    levels.resize(std::max(levels.size(), first + 1));
-    levels[first].push_back(fragment);
+    const auto number = static_cast<size_t>(level[static_cast<size_t>(fragment)]);
+    levels.resize(std::max(levels.size(), number + 1));
+    levels[number].push_back(fragment);
   }
   return levels;  // their parts are bound one by one
 }
