@@ -27,8 +27,7 @@ bool enabled(const ScheduleOptions& options, std::string_view pass) {
 // Fragments that can run at the same time, in the order of the steps they belong to.
 using Step = std::vector<int>;
 
-std::vector<Step> steps_of(const Rangified& program, const Dataflow& flow,
-                           const ScheduleOptions& options) {
+std::vector<Step> steps_of(const Dataflow& flow, const ScheduleOptions& options) {
   const std::vector<int> order = flow.order();
   if (!enabled(options, "merge")) {
     std::vector<Step> steps;
@@ -165,7 +164,7 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
         stored.limit = *limit;
       }
     if (enabled(options, "split-reduce")) split_reductions(program, options);
-    const std::vector<Step> steps = steps_of(program, flow, options);
+    const std::vector<Step> steps = steps_of(flow, options);
     add_kernels(program, steps, memory_of(program, in_place), schedule);
     add_unfused_edges(program, steps, schedule);
     schedule.outputs = program.outputs;
