@@ -52,7 +52,7 @@ std::vector<ListedPart> lower_parts(const Kernel& kernel, size_t number, const D
     for (const KernelPart& part : kernel.phases[phase]) {
       LoweredBody lowered = device.lower_body(part.body);
       lowered.program.name = fmt::format("kernel_{}_{}", number, parts.size());
-      parts.push_back({phase, &part.body, std::move(lowered.program), bounds(lowered.cells).max});
+      parts.push_back({phase, &part, std::move(lowered.program), bounds(lowered.cells).max});
     }
   return parts;
 }

@@ -15,7 +15,7 @@ namespace anneal::cli {
 // One body of a kernel, and the program it is run as.
 struct ListedPart {
   size_t phase = 0;  // of the kernel
-  const KernelBody* body = nullptr;
+  const KernelPart* part = nullptr;
   Program program;
   int64_t cells = 0;
 };

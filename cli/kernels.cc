@@ -37,18 +37,22 @@ std::string origin_of(NodeRef node) {
 
 // ---- the forms a kernel can be shown in
 
-std::string ir_source(const ListedPart& part, const Device&) { return to_text(*part.body); }
-std::string program_source(const ListedPart& part, const Device&) { return to_text(part.program); }
-std::string llvm_source(const ListedPart& part, const Device&) {
+std::string ir_source(const ListedPart& part, const Schedule&, const Device&) {
+  return to_text(part.part->body);
+}
+std::string program_source(const ListedPart& part, const Schedule&, const Device&) {
+  return to_text(part.program);
+}
+std::string llvm_source(const ListedPart& part, const Schedule&, const Device&) {
   const Program* program = &part.program;
   return llvm_ir({&program, 1}, host_target());
 }
-std::string assembly_source(const ListedPart& part, const Device&) {
+std::string assembly_source(const ListedPart& part, const Schedule&, const Device&) {
   const Program* program = &part.program;
   return assembly({&program, 1}, host_target());
 }
-std::string wgsl_source(const ListedPart& part, const Device& device) {
-  return shader_text(device, *part.body);
+std::string wgsl_source(const ListedPart& part, const Schedule& schedule, const Device& device) {
+  return shader_text(device, schedule, *part.part);
 }
 
 // Lanes are vectors of one thread, or threads of a group.
@@ -56,7 +60,7 @@ enum class Lanes : uint8_t { Either, Vectors, Groups };
 
 struct SourceForm {
   std::string_view name;
-  std::string (*text)(const ListedPart&, const Device&);
+  std::string (*text)(const ListedPart&, const Schedule&, const Device&);
   Lanes lanes = Lanes::Either;
 };
 constexpr std::array kForms{
@@ -207,7 +211,7 @@ void write_sources(const KernelsOptions& options, const KernelListing& listing,
                   fmt::format("// kernel {}, part {} of {}, phase {}, {} cells: {}", i, j + 1,
                               kernel.parts.size(), part.phase, part.cells, kernel.name)) +
             "\n");
-      write(fmt::format("{}\n", form.text(part, device)));
+      write(fmt::format("{}\n", form.text(part, listing.schedule, device)));
     }
   }
 }
@@ -244,7 +248,7 @@ Json memory_json(const MemoryCount& memory) {
 }
 
 Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* form,
-                 const Device& device) {
+                 const Schedule& schedule, const Device& device) {
   Json phase_names = Json::array(), parts = Json::array();
   for (Phase phase : kernel.step_phases) phase_names.add(name(phase));
   for (const ListedPart& part : kernel.parts) {
@@ -252,7 +256,7 @@ Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* fo
                     .set("phase", part.phase)
                     .set("cells", part.cells)
                     .set("instructions", part.program.code.size());
-    if (form) json.set("source", form->text(part, device));
+    if (form) json.set("source", form->text(part, schedule, device));
     parts.add(json);
   }
   return Json::object()
@@ -290,7 +294,7 @@ void write_json(const models::ProgramRow& row, const KernelsOptions& options,
   Json kernels = Json::array(), unfused = Json::array();
   for (size_t i = 0; i < listing.kernels.size(); ++i)
     if (is_wanted(options, i)) {
-      Json kernel = kernel_json(listing.kernels[i], i, form, device.kernel_device());
+      Json kernel = kernel_json(listing.kernels[i], i, form, listing.schedule, device.kernel_device());
       if (options.time) kernel.set("time_ns", times.seconds[i] * 1e9);
       kernels.add(kernel);
     }

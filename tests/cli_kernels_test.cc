@@ -204,7 +204,8 @@ TEST_CASE("cli: kernels says which limit of the device a value is stored for") {
   const std::string command = "kernels mlp --device webgpu";
   const Run text = anneal_run(command);
   int limited = 0;
-  for (const Json& edge : json_of(command)["unfused"]) {
+  const Json listing = json_of(command);
+  for (const Json& edge : listing["unfused"]) {
     CHECK(edge.contains("limit") == (edge["reason"] == "limit"));
     if (edge["reason"] != "limit") continue;
     ++limited;
@@ -227,7 +228,8 @@ TEST_CASE("cli: kernels --source wgsl is the text that runs, byte by byte") {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directory(folder);
     std::set<std::string> shown, ran;
-    for (const Json& kernel : json_of("kernels attention --device webgpu --source wgsl")["kernels"])
+    const Json listing = json_of("kernels attention --device webgpu --source wgsl");
+    for (const Json& kernel : listing["kernels"])
       for (const Json& part : kernel["parts"]) shown.insert(part["source"].get<std::string>());
     {
       const EnvironmentScope dump("ANNEAL_DUMP_WGSL", folder);

@@ -126,6 +126,25 @@ TEST_CASE("kernel counts: a narrow value is kept where a wide one is computed ag
   CHECK(reason_of(DType::F32) == 0);
 }
 
+TEST_CASE("kernel counts: many threads do not wait for additions in turn") {
+  auto added_in_turn = [](int64_t threads, int64_t rows) {
+    const Tensor index = expand(reshape(input("i", {1000}, DType::I32), {1000, 1}), {1000, 64});
+    const Tensor sums = scatter_add(zeros({rows, 64}), 0, index, input("v", {1000, 64}));
+    ScheduleOptions options;
+    options.capabilities.parallel_threads = threads;
+    const Schedule schedule = schedule_program(simplified({sums}), options);
+    bool any = false;
+    for (const Kernel& kernel : schedule.kernels)
+      for (const KernelPhase& phase : kernel.phases)
+        for (const KernelPart& part : phase)
+          for (NodeRef store : part.body.stores) any = any || store->op == Op::StoreAdd;
+    return any;
+  };
+  CHECK(added_in_turn(0, 65));
+  CHECK_FALSE(added_in_turn(1 << 16, 65));
+  CHECK(added_in_turn(1 << 16, 50000));  // looking for them would cost more
+}
+
 TEST_CASE("kernel counts: a device that binds few buffers is the reason for more kernels") {
   const Tensor rows = x(), weight = input("w", {100}), bias = input("b", {100});
   const Tensor normal = layer_norm(rows, 1, weight, bias);

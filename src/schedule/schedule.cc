@@ -13,6 +13,7 @@
 #include "schedule/limit.h"
 #include "schedule/rangeify.h"
 #include "schedule/split_reduce.h"
+#include "schedule/spread_scatter.h"
 #include "schedule/tile_group.h"
 
 namespace anneal {
@@ -139,6 +140,7 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
   std::vector<NodeRef> copies = clone(roots, *schedule.graph);
   GraphScope scope(*schedule.graph);
   keep_what_is_replaced(copies);
+  if (enabled(options, "spread-scatter")) copies = spread_scatters(copies, options.capabilities);
   NodeMap<BufferLimit> stored_for_limits;
   for (int round = 0;; ++round) {
     Rangified program = rangeify(copies, options);

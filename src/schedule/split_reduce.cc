@@ -155,11 +155,14 @@ class Splitter {
     if (partials.empty()) return;
     const std::vector<NodeRef> last = substitute(finals, totals);
     if (buffers_of(last).size() > most_buffers_) return;
-    // As many at once as a kernel can bind.
+    // In the same pieces together, as many at once as a kernel can bind: others would leave it no
+    // pieces to share among threads.
     fragment_.phases.clear();
+    std::ranges::stable_sort(partials, {}, [](NodeRef partial) { return partial->source(4)->key; });
     for (NodeRef partial : partials) {
       std::vector<NodeRef> together{partial};
-      if (!fragment_.phases.empty()) {
+      if (!fragment_.phases.empty() &&
+          fragment_.phases.back()[0]->source(4) == partial->source(4)) {
         together.insert(together.begin(), fragment_.phases.back().begin(),
                         fragment_.phases.back().end());
         if (buffers_of(together).size() > most_buffers_) together = {partial};
@@ -213,13 +216,15 @@ class Splitter {
     totals[reduction] = wide == dtype ? total : make_cast(within_range(total, dtype), dtype);
   }
 
-  // The length of the pieces: one that leaves no rest if there is one near the wanted length.
+  // The length of the pieces: the nearest to the wanted one that leaves no rest, if one is near.
   static int64_t piece_length(NodeRef size, int64_t length, int64_t pieces) {
     const int64_t wanted = std::max<int64_t>(1, (length + pieces - 1) / pieces);
-    if (is_static(size))
-      for (int64_t piece = wanted; piece <= std::min(2 * wanted, length); ++piece)
-        if (length % piece == 0) return piece;
-    return wanted;
+    if (!is_static(size)) return wanted;
+    int64_t shorter = wanted, longer = wanted;
+    while (length % shorter != 0) --shorter;
+    while (length % longer != 0) ++longer;
+    const int64_t nearest = wanted * wanted < shorter * longer ? shorter : longer;
+    return nearest > 2 * wanted || 2 * nearest < wanted ? wanted : nearest;
   }
 
   // The reduced value at another index; nothing is read where `within` fails.

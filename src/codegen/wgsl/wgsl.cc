@@ -88,8 +88,8 @@ class Writer {
     return fmt::format("b{}", bound(buffer));
   }
   uint64_t bound(uint64_t buffer) const {
-    if (options_.same_as.empty() || options_.same_as[buffer] < 0) return buffer;
-    return static_cast<uint64_t>(options_.same_as[buffer]);
+    const std::vector<int>& same_as = options_.memory.same_as;
+    return same_as.empty() || same_as[buffer] < 0 ? buffer : static_cast<uint64_t>(same_as[buffer]);
   }
 
   bool is_written(uint64_t buffer) const {
@@ -138,9 +138,11 @@ class Writer {
     size_t binding = 0;
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       if (bound(i) != i || !is_used(i)) continue;
+      const bool only_read = !options_.memory.only_read.empty() && options_.memory.only_read[i];
       shader.buffers.push_back(static_cast<int>(i));
-      text += fmt::format("@group(0) @binding({}) var<storage, read_write> b{}: array<{}>;\n",
-                          binding++, i, element_type(i));
+      shader.only_read.push_back(only_read);
+      text += fmt::format("@group(0) @binding({}) var<storage, {}> b{}: array<{}>;\n", binding++,
+                          only_read ? "read" : "read_write", i, element_type(i));
     }
     text += fmt::format("@group(0) @binding({}) var<uniform> given: array<vec4<u32>, {}>;\n",
                         binding, 1 + (program_.sizes + 1) / 2);

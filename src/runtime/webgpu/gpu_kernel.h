@@ -2,11 +2,12 @@
 // it and for those who look at it.
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "codegen/wgsl/wgsl.h"
 #include "kernel/lower.h"
 #include "runtime/webgpu/gpu.h"
+#include "schedule/schedule.h"
 
 namespace anneal {
 
@@ -20,8 +21,17 @@ struct GpuKernel {
 GpuKernel make_gpu_kernel(const KernelBody& body, const Capabilities& capabilities,
                           const webgpu::Gpu& gpu);
 
-// `same_as`: see wgsl::ShaderOptions.
+// Where an argument of a kernel is: in a piece of memory (null: it has no elements) from an offset.
+struct ArgumentPlace {
+  const void* piece;
+  int64_t offset;
+};
+wgsl::Memory memory_of(const Program& program, std::span<const ArgumentPlace> arguments);
+// Before places are known: temporaries are parts of one piece, all else is a piece of its own.
+wgsl::Memory expected_memory(const Program& program, const Schedule& schedule,
+                             std::span<const int> arguments);
+
 wgsl::Shader shader_of(const GpuKernel& kernel, const webgpu::Gpu& gpu,
-                       const std::vector<int>& same_as = {});
+                       const wgsl::Memory& memory);
 
 }  // namespace anneal

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <list>
 #include <mutex>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -84,9 +85,11 @@ class GpuExecutable : public Executable {
       for (const KernelPhase& phase : kernel.phases) {
         phases_.push_back(parts_.size());
         for (const KernelPart& part : phase) {
-          Part made{static_cast<size_t>(distinct.of_part[next++]), part.arguments, {}};
+          Part made{static_cast<size_t>(distinct.of_part[next++]), part.arguments, {}, {}};
           for (NodeRef variable : part.body.variables)
             made.sizes.push_back(number_of(variable, variables));
+          made.expected = expected_memory(kernels_[made.kernel].kernel.program, schedule,
+                                          made.arguments);
           parts_.push_back(std::move(made));
         }
       }
@@ -112,7 +115,7 @@ class GpuExecutable : public Executable {
 
  private:
   struct Variant {
-    std::vector<int> same_as;
+    wgsl::Memory memory;
     std::vector<int> buffers;  // that are bound
     std::shared_ptr<const webgpu::Pipeline> pipeline;
   };
@@ -125,6 +128,7 @@ class GpuExecutable : public Executable {
     size_t kernel;
     std::vector<int> arguments;
     std::vector<int> sizes;
+    wgsl::Memory expected;  // of its arguments, before they are known
   };
   // What a place is to the GPU. Its buffers keep their handles while anything is bound to them.
   struct Stretch {
@@ -152,28 +156,47 @@ class GpuExecutable : public Executable {
     return 16 * (1 + (program.sizes + 1) / 2);
   }
 
-  webgpu::KernelSource source_of(const Code& code, const std::vector<int>& same_as,
-                                 std::vector<int>& bound) const {
-    wgsl::Shader shader = shader_of(code.kernel, gpu(), same_as);
-    bound = shader.buffers;
+  webgpu::KernelSource source_of(const Code& code, Variant& variant) const {
+    wgsl::Shader shader = shader_of(code.kernel, gpu(), variant.memory);
+    variant.buffers = shader.buffers;
     webgpu::KernelSource source;
     source.name = code.name;
     source.wgsl = std::move(shader.text);
-    source.buffers.assign(bound.size(), {webgpu::Access::ReadWrite, 0});
+    for (bool only_read : shader.only_read)
+      source.buffers.push_back(
+          {only_read ? webgpu::Access::Read : webgpu::Access::ReadWrite, 0});
     source.uniform_bytes = uniform_bytes(code.kernel.program);
     return source;
   }
 
-  // Nearly always no two buffers of a kernel are the same.
-  void compile_all() const {
+  const Variant* find_variant(size_t kernel, const wgsl::Memory& memory) const {
+    for (const Variant& known : kernels_[kernel].variants)
+      if (known.memory == memory) return &known;
+    return nullptr;
+  }
+
+  // What parts need for such memory of their arguments, all at once. Nearly always it is what was
+  // expected.
+  void compile(std::span<const wgsl::Memory* const> of_parts) const {
+    std::vector<Variant*> fresh;
     std::vector<webgpu::KernelSource> sources;
-    std::vector<std::vector<int>> bound(kernels_.size());
-    for (size_t i = 0; i < kernels_.size(); ++i)
-      sources.push_back(source_of(kernels_[i], {}, bound[i]));
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const size_t kernel = parts_[i].kernel;
+      if (!of_parts[i] || find_variant(kernel, *of_parts[i])) continue;
+      kernels_[kernel].variants.push_back({*of_parts[i], {}, {}});
+      fresh.push_back(&kernels_[kernel].variants.back());
+      sources.push_back(source_of(kernels_[kernel], *fresh.back()));
+    }
+    if (fresh.empty()) return;
     std::vector<std::shared_ptr<const webgpu::Pipeline>> pipelines =
         open_->pipelines.compile(sources);
-    for (size_t i = 0; i < kernels_.size(); ++i)
-      kernels_[i].variants.push_back({{}, std::move(bound[i]), std::move(pipelines[i])});
+    for (size_t i = 0; i < fresh.size(); ++i) fresh[i]->pipeline = std::move(pipelines[i]);
+  }
+
+  void compile_all() const {
+    std::vector<const wgsl::Memory*> expected;
+    for (const Part& part : parts_) expected.push_back(&part.expected);
+    compile(expected);
   }
 
   // After the GPU it was made for was lost.
@@ -183,32 +206,6 @@ class GpuExecutable : public Executable {
     for (Code& kernel : kernels_) kernel.variants.clear();
     open_ = std::move(open);
     compile_all();
-  }
-
-  const Variant& variant(Code& kernel, const std::vector<int>& same_as) const {
-    for (const Variant& known : kernel.variants)
-      if (known.same_as == same_as) return known;
-    Variant fresh{same_as, {}, {}};
-    const webgpu::KernelSource source = source_of(kernel, same_as, fresh.buffers);
-    fresh.pipeline = open_->pipelines.compile({&source, 1}).front();
-    kernel.variants.push_back(std::move(fresh));
-    return kernel.variants.back();
-  }
-
-  // Which arguments are the same memory as one before them; empty: none.
-  static std::vector<int> same_memory(const Part& part, std::span<const Place> places) {
-    std::vector<int> same(part.arguments.size(), -1);
-    bool any = false;
-    for (size_t i = 0; i < same.size(); ++i) {
-      const Place& mine = places[static_cast<size_t>(part.arguments[i])];
-      for (size_t k = 0; k < i && same[i] < 0; ++k) {
-        const Place& other = places[static_cast<size_t>(part.arguments[k])];
-        if (mine.memory && mine.memory == other.memory && mine.offset == other.offset)
-          same[i] = same[k] < 0 ? static_cast<int>(k) : same[k];
-      }
-      any = any || same[i] >= 0;
-    }
-    return any ? same : std::vector<int>();
   }
 
   static std::vector<Stretch> stretches_of(std::span<const Place> places) {
@@ -273,13 +270,27 @@ class GpuExecutable : public Executable {
     ready.uniforms = gpu().create_buffer(bytes, "sizes");
     gpu().write(ready.uniforms, 0, std::as_bytes(std::span(words)));
 
+    std::vector<std::optional<wgsl::Memory>> memory(parts_.size());
+    std::vector<const wgsl::Memory*> wanted(parts_.size(), nullptr);
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (cells[parts_[i].kernel] == 0) continue;
+      std::vector<ArgumentPlace> arguments_at;
+      for (int number : parts_[i].arguments) {
+        const Place& place = places[static_cast<size_t>(number)];
+        arguments_at.push_back({place.memory ? buffer_of(place)->handle() : nullptr, place.offset});
+      }
+      const Program& program = kernels_[parts_[i].kernel].kernel.program;
+      wanted[i] = &memory[i].emplace(memory_of(program, arguments_at));
+    }
+    compile(wanted);
+
     for (size_t i = 0; i < parts_.size(); ++i) {
       const Part& part = parts_[i];
-      Code& kernel = kernels_[part.kernel];
+      const Code& kernel = kernels_[part.kernel];
       const int64_t count = cells[part.kernel];
       ready.dispatches.emplace_back();
       if (count == 0) continue;
-      const Variant& code = variant(kernel, same_memory(part, places));
+      const Variant& code = *find_variant(part.kernel, *memory[i]);
       std::vector<webgpu::Binding> bindings;
       int empty = 0;
       for (int number : code.buffers) {
@@ -342,8 +353,10 @@ class WebGpuDevice : public Device {
     GpuKernel made = make_gpu_kernel(body, capabilities_, *gpu());
     return {std::move(made.program), made.cells};
   }
-  std::string shader_text(const KernelBody& body) const {
-    return shader_of(make_gpu_kernel(body, capabilities_, *gpu()), *gpu()).text;
+  std::string shader_text(const Schedule& schedule, const KernelPart& part) const {
+    const GpuKernel kernel = make_gpu_kernel(part.body, capabilities_, *gpu());
+    return shader_of(kernel, *gpu(), expected_memory(kernel.program, schedule, part.arguments))
+        .text;
   }
 
   std::unique_ptr<Executable> compile(const Schedule& schedule,
@@ -436,8 +449,8 @@ std::shared_ptr<Gpu> gpu_of(const Device& device) {
   return dynamic_cast<const WebGpuDevice&>(device).gpu();
 }
 
-std::string shader_text(const Device& device, const KernelBody& body) {
-  return dynamic_cast<const WebGpuDevice&>(device).shader_text(body);
+std::string shader_text(const Device& device, const Schedule& schedule, const KernelPart& part) {
+  return dynamic_cast<const WebGpuDevice&>(device).shader_text(schedule, part);
 }
 
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
