@@ -251,10 +251,11 @@ class ProductEmitter {
   int64_t steps_ahead(const StagedOperand& operand) {
     constexpr int64_t kStepsAhead = 32;
     NodeRef load = operand.node;
-    const bool in_lanes = operand.inner == plan_.columns.axes.back();
-    if (load->op != Op::Load || !is_always(load->source(2)) || !in_lanes ||
-        plan_.summed.size() != 1)
-      return 0;
+    if (load->op != Op::Load || !is_always(load->source(2)) || plan_.summed.size() != 1) return 0;
+    // Lanes are neighbours: what is transposed on the way has a place for each.
+    const bool in_lanes = operand.inner == plan_.columns.axes.back() &&
+                          stride_of(analysis_, load, operand.inner) == Stride::Unit;
+    if (!in_lanes) return 0;
     NodeRef elements = load->source(0)->dim(0);
     const AxisForm& form = analysis_.form(load->source(1));
     const auto bytes = static_cast<int64_t>(byte_size(load->dtype));

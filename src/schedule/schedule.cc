@@ -28,23 +28,19 @@ bool enabled(const ScheduleOptions& options, std::string_view pass) {
 // Fragments that can run at the same time, in the order of the steps they belong to.
 using Step = std::vector<int>;
 
-std::vector<Step> steps_of(const Rangified& program, const Dataflow& flow,
-                           const ScheduleOptions& options) {
+std::vector<Step> steps_of(const Dataflow& flow, const ScheduleOptions& options) {
   const std::vector<int> order = flow.order();
   if (!enabled(options, "merge")) {
     std::vector<Step> steps;
     for (int fragment : order) steps.push_back({fragment});
     return steps;
   }
-  std::vector<size_t> level(program.fragments.size(), 0);
+  const std::vector<int> level = flow.levels();
   std::vector<Step> levels;
   for (int fragment : order) {
-    size_t first = 0;
-    for (int before : flow.before(fragment))
-      first = std::max(first, level[static_cast<size_t>(before)] + 1);
-    level[static_cast<size_t>(fragment)] = first;
-    levels.resize(std::max(levels.size(), first + 1));
-    levels[first].push_back(fragment);
+    const auto number = static_cast<size_t>(level[static_cast<size_t>(fragment)]);
+    levels.resize(std::max(levels.size(), number + 1));
+    levels[number].push_back(fragment);
   }
   return levels;  // their parts are bound one by one
 }
@@ -169,7 +165,7 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
         program.stored.push_back(
             {wanted.value->source(0), wanted.buffer, UnfusedReason::Limit, 0, *limit});
     if (enabled(options, "split-reduce")) split_reductions(program, options);
-    const std::vector<Step> steps = steps_of(program, flow, options);
+    const std::vector<Step> steps = steps_of(flow, options);
     add_kernels(program, steps, memory_of(program, in_place), schedule);
     add_unfused_edges(program, steps, schedule);
     schedule.outputs = program.outputs;
