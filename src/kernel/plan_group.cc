@@ -53,8 +53,12 @@ std::optional<GroupElements> Planner::plan_elements() {
     }
     along *= std::max(1.0, busy / (elements * lanes_));
     across *= std::max(1.0, busy / elements);
-    groups_have_rows_ = along < across;
-    if (groups_have_rows_) return std::nullopt;
+    if (along < across) {
+      groups_have_rows_ = std::ranges::all_of(analysis_.reductions(), [&](NodeRef reduction) {
+        return analysis_.free(reduction) == common;
+      });
+      return std::nullopt;
+    }
   }
   plan.threads = std::min<int>(
       lanes_, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max(1.0, elements)))));

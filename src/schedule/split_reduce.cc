@@ -26,7 +26,7 @@ constexpr double kFewResults = 512, kMuchWork = 1 << 18, kPieces = 64, kWorkOfPi
 constexpr double kTermsOfThread = 64;  // that one thread adds at least
 constexpr double kManyTerms = 4096;    // that take longer than a second phase does
 // Of products on such devices: results and terms of one group, and groups that keep it busy.
-constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 128, kBusyGroups = 256;
+constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 64, kBusyGroups = 256;
 constexpr double kMostPieces = 1024;  // for which one group is enough to bring them together
 constexpr double kFewTerms = 1024;    // of a sum that takes no pieces
 constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
@@ -200,7 +200,10 @@ class Splitter {
   void split_one(NodeRef reduction, double pieces, std::vector<NodeRef>& partials,
                  NodeMap<NodeRef>& totals) {
     // One group adds so few in no time.
-    if (parallel_ > 0 && space_.empty() && elements_of(reduction) <= kFewTerms) return;
+    const bool nested = std::ranges::any_of(
+        topological_order({&reduction, 1}),
+        [&](NodeRef node) { return node != reduction && is_reduce_over(node->op); });
+    if (parallel_ > 0 && space_.empty() && !nested && elements_of(reduction) <= kFewTerms) return;
     std::vector<NodeRef> axes(reduction->sources().begin() + 1, reduction->sources().end());
     double longest = 0;
     for (NodeRef axis : axes) longest = std::max(longest, size_estimate(size_of(axis)));
