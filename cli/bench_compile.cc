@@ -59,10 +59,10 @@ void bench_scheduling(const BenchContext& context) {
 }
 
 // Programs of the built-in steps, each different one once.
-std::vector<Program> model_programs(const Capabilities& capabilities) {
+std::vector<Program> model_programs(const Device& device) {
   std::vector<Program> programs;
   for (const models::ProgramRow& row : models::programs()) {
-    KernelListing listing = list_kernels(row.build(), false, capabilities);
+    KernelListing listing = list_kernels(row.build(), false, device);
     for (ListedKernel& kernel : listing.kernels)
       for (ListedPart& part : kernel.parts) {
         part.program.name = fmt::format("kernel_{}", programs.size());
@@ -100,7 +100,7 @@ std::vector<const Program*> pointers(const std::vector<Program>& programs) {
 void bench_llvm(const BenchContext& context) {
   constexpr std::string_view kName = "LLVM, a kernel, cold";
   if (!context.begin(kBench, kName)) return;
-  const std::vector<Program> programs = model_programs(context.device.capabilities());
+  const std::vector<Program> programs = model_programs(context.device.kernel_device());
   KernelCacheOptions options;
   options.threads = 1;
   KernelCache cache(options);

@@ -19,11 +19,11 @@ ChosenDevice::ChosenDevice(const std::string& name) : name_(name.empty() ? devic
   if (auto* executor = dynamic_cast<Executor*>(&current_evaluator())) device_ = &executor->device();
 }
 
-const Capabilities& ChosenDevice::capabilities() const {
+Device& ChosenDevice::kernel_device() const {
   if (!device_)
     throw UserError(fmt::format("the device \"{}\" makes no kernels", name_),
                     "choose another one with --device", {});
-  return device_->capabilities();
+  return *device_;
 }
 
 }  // namespace anneal::cli

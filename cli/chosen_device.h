@@ -18,8 +18,9 @@ class ChosenDevice {
 
   const std::string& name() const { return name_; }
   Device* device() const { return device_; }  // null: it makes no kernels
-  // Of a device that makes kernels; a UserError for others.
-  const Capabilities& capabilities() const;
+  // A UserError where it makes no kernels.
+  Device& kernel_device() const;
+  const Capabilities& capabilities() const { return kernel_device().capabilities(); }
 
  private:
   std::string name_;

@@ -290,7 +290,7 @@ bool doctor(const DoctorOptions& options) {
   diagnosis.target = host_target();
   diagnosis.cache = cache_state();
   diagnosis.speeds = measure(diagnosis.machine);
-  diagnosis.gpus = diagnose_gpus();
+  diagnosis.gpus = diagnose_gpus(options.adapter);
   diagnosis.findings = findings_of(diagnosis.machine, diagnosis.cache, diagnosis.gpus);
   options.json ? write_json(diagnosis) : write_text(diagnosis);
   return diagnosis.healthy();

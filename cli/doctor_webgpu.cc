@@ -127,7 +127,7 @@ std::vector<std::string> features_of(const webgpu::AdapterInfo& info) {
 
 }  // namespace
 
-GpuDiagnosis diagnose_gpus() {
+GpuDiagnosis diagnose_gpus(const std::string& adapter) {
   GpuDiagnosis diagnosis;
   const webgpu::Library* library = webgpu::Library::find(&diagnosis.tried);
 #if defined(__linux__)
@@ -141,16 +141,21 @@ GpuDiagnosis diagnose_gpus() {
     diagnosis.interface = library->interface();
     try {
       for (webgpu::AdapterInfo& info : webgpu::adapters())
-        diagnosis.gpus.push_back({std::move(info), std::nullopt, ""});
+        diagnosis.gpus.push_back({diagnosis.gpus.size(), std::move(info), std::nullopt, ""});
     } catch (const UserError& error) {
       diagnosis.missing = error.message();
       diagnosis.fix = error.hint();
     }
   }
-  for (size_t i = 0; i < diagnosis.gpus.size(); ++i) try {
-      diagnosis.gpus[i].speed = gpu_speed(*webgpu::Gpu::open(std::to_string(i)));
+  if (!adapter.empty() && !diagnosis.gpus.empty()) {
+    std::vector<webgpu::AdapterInfo> infos;
+    for (const GpuDiagnosis::Gpu& gpu : diagnosis.gpus) infos.push_back(gpu.info);
+    diagnosis.gpus = {diagnosis.gpus[webgpu::choose_among(infos, adapter)]};
+  }
+  for (GpuDiagnosis::Gpu& gpu : diagnosis.gpus) try {
+      gpu.speed = gpu_speed(*webgpu::Gpu::open(std::to_string(gpu.number)));
     } catch (const std::exception& error) {
-      diagnosis.gpus[i].problem = error.what();
+      gpu.problem = error.what();
     }
   if (diagnosis.missing.empty()) explain(diagnosis);
   return diagnosis;
@@ -159,17 +164,17 @@ GpuDiagnosis diagnose_gpus() {
 std::vector<std::string> lines_of(const GpuDiagnosis& diagnosis) {
   if (diagnosis.library.empty()) return {"no library"};
   std::vector<std::string> lines{fmt::format("{} ({})", diagnosis.library, diagnosis.interface)};
-  for (size_t i = 0; i < diagnosis.gpus.size(); ++i) {
-    const webgpu::AdapterInfo& info = diagnosis.gpus[i].info;
+  for (const GpuDiagnosis::Gpu& gpu : diagnosis.gpus) {
+    const webgpu::AdapterInfo& info = gpu.info;
     const webgpu::Limits& limits = info.limits;
-    lines.push_back(fmt::format("{} \"{}\", {}, {}{}", i, info.name, name_of(info.kind),
+    lines.push_back(fmt::format("{} \"{}\", {}, {}{}", gpu.number, info.name, name_of(info.kind),
                                 info.backend, info.driver.empty() ? "" : ": " + info.driver));
     const std::vector<std::string> features = features_of(info);
     lines.push_back(fmt::format("  {}{}{} buffers a kernel, {} a binding, groups of {} with {}",
                                 fmt::join(features, ", "), features.empty() ? "" : "; ",
                                 limits.storage_buffers, bytes_text(limits.storage_binding_bytes),
                                 limits.workgroup_invocations, bytes_text(limits.workgroup_bytes)));
-    if (const std::optional<GpuSpeed>& speed = diagnosis.gpus[i].speed)
+    if (const std::optional<GpuSpeed>& speed = gpu.speed)
       lines.push_back(fmt::format(
           "  copying {:.1f} GB/s, computing {:.1f} GFLOP/s, to it {:.1f} GB/s, from it {:.1f} GB/s",
           speed->copy, speed->arithmetic, speed->upload, speed->download));
@@ -193,7 +198,8 @@ Json to_json(const GpuDiagnosis& diagnosis) {
     const webgpu::AdapterInfo& info = gpu.info;
     const webgpu::Limits& limits = info.limits;
     Json one = Json::object();
-    one.set("name", info.name)
+    one.set("number", gpu.number)
+        .set("name", info.name)
         .set("vendor", info.vendor)
         .set("architecture", info.architecture)
         .set("driver", info.driver)

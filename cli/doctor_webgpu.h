@@ -24,6 +24,7 @@ struct GpuDiagnosis {
   bool loader = false;  // Vulkan's; elsewhere than on Linux it is not needed
   std::vector<DriverManifest> manifests;
   struct Gpu {
+    size_t number;  // that --adapter takes
     webgpu::AdapterInfo info;
     std::optional<GpuSpeed> speed;
     std::string problem;  // why there is none
@@ -32,7 +33,8 @@ struct GpuDiagnosis {
   std::string missing, fix;  // what keeps GPUs from working; empty: nothing
 };
 
-GpuDiagnosis diagnose_gpus();
+// `adapter`: see webgpu::choose_among(); empty: all GPUs.
+GpuDiagnosis diagnose_gpus(const std::string& adapter);
 
 std::vector<std::string> lines_of(const GpuDiagnosis& diagnosis);
 Json to_json(const GpuDiagnosis& diagnosis);

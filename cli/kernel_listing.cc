@@ -46,14 +46,13 @@ std::vector<Phase> phases_of(const Kernel& kernel, const PhaseTable& table) {
 }
 
 // Names are those of functions, which must differ.
-std::vector<ListedPart> lower_parts(const Kernel& kernel, size_t number,
-                                    const Capabilities& capabilities) {
+std::vector<ListedPart> lower_parts(const Kernel& kernel, size_t number, const Device& device) {
   std::vector<ListedPart> parts;
   for (size_t phase = 0; phase < kernel.phases.size(); ++phase)
     for (const KernelPart& part : kernel.phases[phase]) {
-      LoweredBody lowered = lower(part.body, {capabilities, {}});
+      LoweredBody lowered = device.lower_body(part.body);
       lowered.program.name = fmt::format("kernel_{}_{}", number, parts.size());
-      parts.push_back({phase, &part.body, std::move(lowered.program), bounds(lowered.cells).max});
+      parts.push_back({phase, &part, std::move(lowered.program), bounds(lowered.cells).max});
     }
   return parts;
 }
@@ -75,8 +74,7 @@ size_t KernelListing::crossing() const {
   return static_cast<size_t>(std::ranges::count_if(kernels, &ListedKernel::crosses));
 }
 
-KernelListing list_kernels(const models::Program& program, bool forward,
-                           const Capabilities& capabilities) {
+KernelListing list_kernels(const models::Program& program, bool forward, const Device& device) {
   // Loss, gradients and updates are simplified together, as they are compiled together. A step does
   // not keep its gradients; they only tell what is backward.
   std::vector<NodeRef> roots =
@@ -92,13 +90,13 @@ KernelListing list_kernels(const models::Program& program, bool forward,
 
   KernelListing listing;
   listing.nodes = count_nodes(roots);
-  listing.schedule = schedule_program(roots, {capabilities, {}});
+  listing.schedule = schedule_program(roots, {device.capabilities(), {}});
   listing.memory = count_memory(listing.schedule);
   GraphScope scope(*listing.schedule.graph);
   for (const Kernel& kernel : listing.schedule.kernels) {
     listing.kernels.push_back({name_of(kernel), phases_of(kernel, table), kernel.nodes.size(),
                                count_work(kernel),
-                               lower_parts(kernel, listing.kernels.size(), capabilities)});
+                               lower_parts(kernel, listing.kernels.size(), device)});
     listing.work += listing.kernels.back().work;
   }
   return listing;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "kernel/lower.h"
 #include "models/program.h"
+#include "runtime/device.h"
 #include "schedule/statistics.h"
 #include "transform/phase.h"
 
@@ -15,7 +15,7 @@ namespace anneal::cli {
 // One body of a kernel, and the program it is run as.
 struct ListedPart {
   size_t phase = 0;  // of the kernel
-  const KernelBody* body = nullptr;
+  const KernelPart* part = nullptr;
   Program program;
   int64_t cells = 0;
 };
@@ -42,7 +42,6 @@ struct KernelListing {
 };
 
 // The whole step, or only what the loss needs.
-KernelListing list_kernels(const models::Program& program, bool forward,
-                           const Capabilities& capabilities);
+KernelListing list_kernels(const models::Program& program, bool forward, const Device& device);
 
 }  // namespace anneal::cli

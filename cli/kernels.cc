@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,12 +15,13 @@
 #include "base/call_site.h"
 #include "chosen_device.h"
 #include "codegen/llvm/compile.h"
-#include "codegen/wgsl/wgsl.h"
 #include "ir/print.h"
 #include "json.h"
 #include "kernel_listing.h"
+#include "kernel_times.h"
 #include "output.h"
 #include "programs.h"
+#include "runtime/webgpu/webgpu_device.h"
 
 namespace anneal::cli {
 namespace {
@@ -35,25 +37,30 @@ std::string origin_of(NodeRef node) {
 
 // ---- the forms a kernel can be shown in
 
-std::string ir_source(const ListedPart& part) { return to_text(*part.body); }
-std::string program_source(const ListedPart& part) { return to_text(part.program); }
-std::string llvm_source(const ListedPart& part) {
+std::string ir_source(const ListedPart& part, const Schedule&, const Device&) {
+  return to_text(part.part->body);
+}
+std::string program_source(const ListedPart& part, const Schedule&, const Device&) {
+  return to_text(part.program);
+}
+std::string llvm_source(const ListedPart& part, const Schedule&, const Device&) {
   const Program* program = &part.program;
   return llvm_ir({&program, 1}, host_target());
 }
-std::string assembly_source(const ListedPart& part) {
+std::string assembly_source(const ListedPart& part, const Schedule&, const Device&) {
   const Program* program = &part.program;
   return assembly({&program, 1}, host_target());
 }
-
-std::string wgsl_source(const ListedPart& part) { return wgsl::write_shader(part.program).text; }
+std::string wgsl_source(const ListedPart& part, const Schedule& schedule, const Device& device) {
+  return shader_text(device, schedule, *part.part);
+}
 
 // Lanes are vectors of one thread, or threads of a group.
 enum class Lanes : uint8_t { Either, Vectors, Groups };
 
 struct SourceForm {
   std::string_view name;
-  std::string (*text)(const ListedPart&);
+  std::string (*text)(const ListedPart&, const Schedule&, const Device&);
   Lanes lanes = Lanes::Either;
 };
 constexpr std::array kForms{
@@ -119,18 +126,29 @@ void write_totals(const KernelsOptions& options, const KernelListing& listing) {
                   mega(memory.arena), mega(memory.temporaries)));
 }
 
-void write_table(const KernelsOptions& options, const KernelListing& listing) {
-  write(fmt::format("{:>3}  {:<31} {:<23} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8}\n", "", "kernel",
-                    "phases", "nodes", "ops", "cells", "MFLOP", "MB read", "written"));
+std::string micro(double seconds) { return fmt::format("{:.1f}", seconds * 1e6); }
+
+void write_times(const KernelTimes& times) {
+  const double all = std::accumulate(times.seconds.begin(), times.seconds.end(), 0.0);
+  write(fmt::format("time: {} us in kernels, each the least of {} {}\n\n", micro(all), times.runs,
+                    times.runs == 1 ? "run" : "runs"));
+}
+
+void write_table(const KernelsOptions& options, const KernelListing& listing,
+                 const KernelTimes& times) {
+  write(fmt::format("{:>3}  {:<31} {:<23} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8}{}\n", "", "kernel",
+                    "phases", "nodes", "ops", "cells", "MFLOP", "MB read", "written",
+                    options.time ? fmt::format(" {:>9}", "us") : ""));
   for (size_t i = 0; i < listing.kernels.size(); ++i) {
     if (!is_wanted(options, i)) continue;
     const ListedKernel& kernel = listing.kernels[i];
     write(paint(colour_of(kernel),
-                fmt::format("{:>3}{} {:<31} {:<23} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8}", i,
+                fmt::format("{:>3}{} {:<31} {:<23} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8}{}", i,
                             kernel.crosses() ? '*' : ' ', kernel.name, phases_text(kernel),
                             kernel.nodes, kernel.work.operations, kernel.cells(),
                             mega(kernel.work.flops), mega(kernel.work.bytes_read),
-                            mega(kernel.work.bytes_written))) +
+                            mega(kernel.work.bytes_written),
+                            options.time ? fmt::format(" {:>9}", micro(times.seconds[i])) : "")) +
           "\n");
   }
 }
@@ -142,10 +160,15 @@ std::string_view meaning(UnfusedReason reason) {
     case UnfusedReason::Limit: return "the device has no room for more in one kernel";
     case UnfusedReason::Reduce: return "a sum of sums would repeat the inner one";
     case UnfusedReason::Shape: return "others run over it in another order or shape";
-    case UnfusedReason::Dtype: return "its bits are read as another dtype";
+    case UnfusedReason::Dtype: return "its dtype is narrow: reading it costs less than computing it again";
     case UnfusedReason::Size: return "too few rows would be left to share the work";
   }
   return "";
+}
+
+std::string limit_line(const BufferLimit& limit) {
+  return fmt::format("{:<20} one kernel would bind {} buffers, the device allows {}\n", "",
+                     limit.needed, limit.allowed);
 }
 
 // A value has one line, however many kernels load it.
@@ -171,13 +194,14 @@ void write_unfused(const KernelsOptions& options, const Schedule& schedule) {
                       edge->value ? type_text(edge->value) : std::string(),
                       fmt::format("{:.1f} us", edge->cost * 1e-3),
                       paint(Colour::Dim, origin_of(edge->value))));
+    if (edge->reason == UnfusedReason::Limit) write(limit_line(edge->limit));
   }
   for (const auto& [reason, count] : reasons)
     write(fmt::format("{:>5} {}: {}\n", count, name(reason), meaning(reason)));
 }
 
 void write_sources(const KernelsOptions& options, const KernelListing& listing,
-                   const SourceForm& form) {
+                   const SourceForm& form, const Device& device) {
   for (size_t i = 0; i < listing.kernels.size(); ++i) {
     if (!is_wanted(options, i)) continue;
     const ListedKernel& kernel = listing.kernels[i];
@@ -187,17 +211,20 @@ void write_sources(const KernelsOptions& options, const KernelListing& listing,
                   fmt::format("// kernel {}, part {} of {}, phase {}, {} cells: {}", i, j + 1,
                               kernel.parts.size(), part.phase, part.cells, kernel.name)) +
             "\n");
-      write(fmt::format("{}\n", form.text(part)));
+      write(fmt::format("{}\n", form.text(part, listing.schedule, device)));
     }
   }
 }
 
 void write_text(const models::ProgramRow& row, const KernelsOptions& options,
-                const KernelListing& listing) {
-  if (const SourceForm* form = wanted_form(options)) return write_sources(options, listing, *form);
+                const ChosenDevice& device, const KernelListing& listing,
+                const KernelTimes& times) {
+  if (const SourceForm* form = wanted_form(options))
+    return write_sources(options, listing, *form, device.kernel_device());
   write(fmt::format("{}: {}\n", paint(Colour::Bold, row.name), row.description));
   write_totals(options, listing);
-  write_table(options, listing);
+  if (options.time) write_times(times);
+  write_table(options, listing, times);
   write_unfused(options, listing.schedule);
 }
 
@@ -220,7 +247,8 @@ Json memory_json(const MemoryCount& memory) {
       .set("temporary_bytes", memory.temporaries);
 }
 
-Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* form) {
+Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* form,
+                 const Schedule& schedule, const Device& device) {
   Json phase_names = Json::array(), parts = Json::array();
   for (Phase phase : kernel.step_phases) phase_names.add(name(phase));
   for (const ListedPart& part : kernel.parts) {
@@ -228,7 +256,7 @@ Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* fo
                     .set("phase", part.phase)
                     .set("cells", part.cells)
                     .set("instructions", part.program.code.size());
-    if (form) json.set("source", form->text(part));
+    if (form) json.set("source", form->text(part, schedule, device));
     parts.add(json);
   }
   return Json::object()
@@ -243,28 +271,39 @@ Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* fo
 }
 
 Json edge_json(const UnfusedEdge& edge) {
-  return Json::object()
-      .set("producer", edge.producer)
+  Json json = Json::object();
+  json.set("producer", edge.producer)
       .set("consumer", edge.consumer)
       .set("buffer", edge.buffer)
       .set("reason", name(edge.reason))
       .set("cost_ns", edge.cost)
       .set("value", edge.value ? Json(type_text(edge.value)) : Json())
       .set("origin", origin_of(edge.value));
+  if (edge.reason == UnfusedReason::Limit)
+    json.set("limit", Json::object()
+                          .set("name", "buffers a kernel")
+                          .set("needed", edge.limit.needed)
+                          .set("allowed", edge.limit.allowed));
+  return json;
 }
 
 void write_json(const models::ProgramRow& row, const KernelsOptions& options,
-                std::string_view device, const KernelListing& listing) {
+                const ChosenDevice& device, const KernelListing& listing,
+                const KernelTimes& times) {
   const SourceForm* form = wanted_form(options);
   Json kernels = Json::array(), unfused = Json::array();
   for (size_t i = 0; i < listing.kernels.size(); ++i)
-    if (is_wanted(options, i)) kernels.add(kernel_json(listing.kernels[i], i, form));
+    if (is_wanted(options, i)) {
+      Json kernel = kernel_json(listing.kernels[i], i, form, listing.schedule, device.kernel_device());
+      if (options.time) kernel.set("time_ns", times.seconds[i] * 1e9);
+      kernels.add(kernel);
+    }
   for (const UnfusedEdge& edge : listing.schedule.unfused)
     if (is_wanted(options, edge)) unfused.add(edge_json(edge));
   write(Json::object()
             .set("program", row.name)
             .set("scope", options.forward ? "forward" : "step")
-            .set("device", device)
+            .set("device", device.name())
             .set("nodes", listing.nodes)
             .set("crossing", listing.crossing())
             .set("work", work_json(listing.work))
@@ -289,12 +328,15 @@ void kernels(const KernelsOptions& options) {
   const ChosenDevice device(options.device);
   check_form(form, device);
   const models::Program program = row.build();
-  const KernelListing listing = list_kernels(program, options.forward, device.capabilities());
+  const KernelListing listing = list_kernels(program, options.forward, device.kernel_device());
+  const GraphScope scope(*listing.schedule.graph);
   if (options.kernel >= static_cast<int>(listing.kernels.size()))
     throw UserError(fmt::format("{} has no kernel {}", row.name, options.kernel),
                     fmt::format("they are numbered from 0 to {}", listing.kernels.size() - 1), {});
-  options.json ? write_json(row, options, device.name(), listing)
-               : write_text(row, options, listing);
+  const KernelTimes times =
+      options.time ? time_kernels(listing.schedule, device.kernel_device()) : KernelTimes();
+  options.json ? write_json(row, options, device, listing, times)
+               : write_text(row, options, device, listing, times);
 }
 
 }  // namespace anneal::cli

@@ -14,6 +14,7 @@ struct KernelsOptions {
   std::string device;    // empty: what programs run on anyway
   std::string source;    // one of source_forms(): the kernels themselves instead of a table
   int kernel = -1;       // only this one
+  bool time = false;     // runs them, and says how long each takes
   bool json = false;
 };
 

@@ -134,9 +134,12 @@ struct CommandLine {
     kernels_command.add_flag("--step", step, "loss, gradients and updates (what it does anyway)")
         ->excludes(only_forward);
     add_device(kernels_command, kernels_options.device);
-    kernels_command.add_option(
+    CLI::Option* source = kernels_command.add_option(
         "--source", kernels_options.source,
         fmt::format("the kernels themselves, as {}", fmt::join(source_forms(), ", ")));
+    kernels_command
+        .add_flag("--time", kernels_options.time, "run them, and say how long each takes")
+        ->excludes(source);
     kernels_command.add_option("--kernel", kernels_options.kernel, "only this one")
         ->check(CLI::NonNegativeNumber);
     kernels_command.add_flag("--json", kernels_options.json, "as JSON");
@@ -157,7 +160,10 @@ struct CommandLine {
         ->check(CLI::NonNegativeNumber);
     bench_command.add_flag("--json", bench_options.json, "as JSON");
 
-    add("doctor").add_flag("--json", doctor_options.json, "as JSON");
+    CLI::App& doctor_command = add("doctor");
+    doctor_command.add_option("--adapter", doctor_options.adapter,
+                              "only this GPU, by its number or a part of its name (all)");
+    doctor_command.add_flag("--json", doctor_options.json, "as JSON");
   }
 
   // What --adapter names is for WebGPU alone.

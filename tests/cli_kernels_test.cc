@@ -1,13 +1,16 @@
 // The commands that look at kernels and at the machine. Expectations come from the library's own
 // functions, never from what the program printed once.
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <anneal/device.h>
 
+#include "base/files.h"
 #include "base/machine.h"
 #include "cli_runner.h"
 #include "codegen/llvm/compile.h"
@@ -101,6 +104,29 @@ TEST_CASE("cli: kernels of a step hold forward and backward nodes together, and 
   CHECK(text.output == anneal_run("kernels mlp --step").output);
 }
 
+TEST_CASE("cli: kernels --time measures each kernel, on every device") {
+  for (const char* device : {"cpu", "webgpu"}) {
+    INFO(device);
+    const Json shown = json_of(fmt::format("kernels mlp --device {} --time", device));
+    CHECK(shown["kernels"].size() > 3);
+    double all = 0;
+    for (const Json& kernel : shown["kernels"]) {
+      const double nanoseconds = kernel["time_ns"];
+      CHECK(nanoseconds >= 0);
+      CHECK(nanoseconds < 60e9);
+      all += nanoseconds;
+    }
+    CHECK(all > 0);
+    CHECK(json_of(fmt::format("kernels mlp --device {} --time --kernel 2", device))["kernels"]
+              .size() == 1);
+  }
+  const Run text = anneal_run("kernels mlp --forward --device cpu --time");
+  CHECK(contains(text.output, "us in kernels, each the least of 5 runs"));
+  CHECK(contains(text.output, "  written        us\n"));
+  CHECK_FALSE(contains(anneal_run("kernels mlp --forward --device cpu").output, " us in kernels"));
+  CHECK(with_errors("kernels mlp --time --source ir").code == 2);
+}
+
 TEST_CASE("cli: kernels --source shows each stage of a kernel") {
   struct Row {
     const char* form;
@@ -173,6 +199,49 @@ TEST_CASE("cli: kernels of a GPU are WGSL") {
                  "kernels of device \"cpu\" have no wgsl"));
 }
 
+TEST_CASE("cli: kernels says which limit of the device a value is stored for") {
+  const EnvironmentScope least("ANNEAL_WEBGPU_LIMITS", "minimum");
+  const std::string command = "kernels mlp --device webgpu";
+  const Run text = anneal_run(command);
+  int limited = 0;
+  const Json listing = json_of(command);
+  for (const Json& edge : listing["unfused"]) {
+    CHECK(edge.contains("limit") == (edge["reason"] == "limit"));
+    if (edge["reason"] != "limit") continue;
+    ++limited;
+    const Json& limit = edge["limit"];
+    CHECK(limit["name"] == "buffers a kernel");
+    CHECK(limit["needed"].get<int>() > 8);
+    CHECK(limit["allowed"] == 8);
+    CHECK(contains(text.output, fmt::format("one kernel would bind {} buffers, the device allows 8",
+                                            limit["needed"].get<int>())));
+  }
+  CHECK(limited > 0);
+}
+
+TEST_CASE("cli: kernels --source wgsl is the text that runs, byte by byte") {
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / fmt::format("anneal-wgsl-{}", getpid())).string();
+  for (const char* tiles : {"cpu", "gpu"}) {
+    INFO(tiles);
+    const EnvironmentScope as("ANNEAL_WEBGPU_TILES", tiles);
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directory(folder);
+    std::set<std::string> shown, ran;
+    const Json listing = json_of("kernels attention --device webgpu --source wgsl");
+    for (const Json& kernel : listing["kernels"])
+      for (const Json& part : kernel["parts"]) shown.insert(part["source"].get<std::string>());
+    {
+      const EnvironmentScope dump("ANNEAL_DUMP_WGSL", folder);
+      CHECK(anneal_run("kernels attention --device webgpu --time").code == 0);
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      ran.insert(*read_file(entry.path().string(), 1 << 24));
+    CHECK(shown == ran);
+  }
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("cli: a GPU is chosen by --adapter, which others do not take") {
   CHECK(anneal_run("kernels mlp --forward --device webgpu --adapter 0").code == 0);
   const Run unknown = with_errors("kernels mlp --device webgpu --adapter nosuchgpu");
@@ -180,6 +249,26 @@ TEST_CASE("cli: a GPU is chosen by --adapter, which others do not take") {
   CHECK(contains(unknown.output, "there is no GPU \"nosuchgpu\""));
   CHECK(
       contains(with_errors("kernels mlp --device cpu --adapter 0").output, "add --device webgpu"));
+  for (const char* command : {"train mlp", "run mlp", "sample --resume none", "bench gemm"}) {
+    INFO(command);
+    const Run run = with_errors(fmt::format("{} --device webgpu --adapter nosuchgpu", command));
+    CHECK(run.code == 1);
+  }
+}
+
+TEST_CASE("cli: doctor looks at one GPU with --adapter") {
+  const Json all = Json::parse(anneal_run("doctor --json").output)["webgpu"]["gpus"];
+  REQUIRE_FALSE(all.empty());
+  const Json last = Json::parse(
+      anneal_run(fmt::format("doctor --json --adapter {}", all.size() - 1)).output)["webgpu"];
+  REQUIRE(last["gpus"].size() == 1);
+  CHECK(last["gpus"][0]["number"] == all.size() - 1);
+  CHECK(last["gpus"][0]["name"] == all.back()["name"]);
+  CHECK(last["gpus"][0]["copy_gb_s"].get<double>() > 0);
+  const Run unknown = with_errors("doctor --adapter nosuchgpu");
+  CHECK(unknown.code == 1);
+  CHECK(contains(unknown.output, "there is no GPU \"nosuchgpu\""));
+  CHECK(contains(unknown.output, "choose one by its number or a part of its name: 0 "));
 }
 
 TEST_CASE("cli: without a library or a GPU, webgpu says what is missing") {

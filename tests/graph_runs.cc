@@ -316,7 +316,8 @@ std::string Toggle::text() const {
 
 const std::vector<Toggle>& schedule_toggles() {
   static const std::vector<Toggle> toggles =
-      toggles_of({"inline", "in-place", "tile", "group", "split-reduce", "merge"});
+      toggles_of(
+      {"spread-scatter", "inline", "in-place", "tile", "group", "split-reduce", "merge"});
   return toggles;
 }
 

@@ -114,6 +114,37 @@ TEST_CASE("kernel counts: what belongs together is one kernel") {
   }
 }
 
+TEST_CASE("kernel counts: a narrow value is kept where a wide one is computed again") {
+  // The value is needed by sums over rows and by sums over columns: two kernels.
+  auto reason_of = [](DType dtype) {
+    const Tensor rows = input("x", {2048, 2048});
+    const Tensor value = cast(cast(exp(rows), dtype), DType::F32);
+    const Schedule schedule = schedule_program(simplified({sum(value, {0}), sum(value * 3, {1})}));
+    return std::ranges::count(schedule.unfused, UnfusedReason::Dtype, &UnfusedEdge::reason);
+  };
+  CHECK(reason_of(DType::F8E4M3) > 0);
+  CHECK(reason_of(DType::F32) == 0);
+}
+
+TEST_CASE("kernel counts: many threads do not wait for additions in turn") {
+  auto added_in_turn = [](int64_t threads, int64_t rows) {
+    const Tensor index = expand(reshape(input("i", {1000}, DType::I32), {1000, 1}), {1000, 64});
+    const Tensor sums = scatter_add(zeros({rows, 64}), 0, index, input("v", {1000, 64}));
+    ScheduleOptions options;
+    options.capabilities.parallel_threads = threads;
+    const Schedule schedule = schedule_program(simplified({sums}), options);
+    bool any = false;
+    for (const Kernel& kernel : schedule.kernels)
+      for (const KernelPhase& phase : kernel.phases)
+        for (const KernelPart& part : phase)
+          for (NodeRef store : part.body.stores) any = any || store->op == Op::StoreAdd;
+    return any;
+  };
+  CHECK(added_in_turn(0, 65));
+  CHECK_FALSE(added_in_turn(1 << 16, 65));
+  CHECK(added_in_turn(1 << 16, 50000));  // looking for them would cost more
+}
+
 TEST_CASE("kernel counts: a device that binds few buffers is the reason for more kernels") {
   const Tensor rows = x(), weight = input("w", {100}), bias = input("b", {100});
   const Tensor normal = layer_norm(rows, 1, weight, bias);
@@ -125,4 +156,24 @@ TEST_CASE("kernel counts: a device that binds few buffers is the reason for more
   CHECK(split.kernels.size() > many.kernels.size());
   CHECK(std::ranges::count(split.unfused, UnfusedReason::Limit, &UnfusedEdge::reason) > 0);
   CHECK(std::ranges::count(many.unfused, UnfusedReason::Limit, &UnfusedEdge::reason) == 0);
+  for (const UnfusedEdge& edge : split.unfused) {
+    if (edge.reason != UnfusedReason::Limit) continue;
+    CHECK(edge.limit.allowed == 4);
+    CHECK(edge.limit.needed > 4);
+  }
+}
+
+TEST_CASE("kernel counts: every value stored for a limit says so, also after further rounds") {
+  Tensor total = input("x0", {64});
+  for (int i = 1; i < 40; ++i) total = sin(total) + input(fmt::format("x{}", i), {64});
+  ScheduleOptions few;
+  few.capabilities.max_buffers = 8;
+  const Schedule split = schedule_program(simplified({total}), few);
+  CHECK(split.kernels.size() > 4);
+  REQUIRE(split.unfused.size() + 1 >= split.kernels.size());
+  for (const UnfusedEdge& edge : split.unfused) {
+    CHECK(edge.reason == UnfusedReason::Limit);
+    CHECK(edge.limit.allowed == 8);
+    CHECK(edge.limit.needed > 8);
+  }
 }

@@ -215,6 +215,22 @@ TEST_CASE_FIXTURE(Fixture, "matrix products with prologue and epilogue") {
     }
 }
 
+TEST_CASE_FIXTURE(Fixture, "products of matrices too large for a cache, transposed or not") {
+  for (int transposed : {0, 1, 2, 3}) {
+    maker = {};
+    constexpr int64_t m = 40, n = 64, k = 48;
+    NodeRef i = axis("i", m), j = axis("j", n), l = axis("l", k);
+    NodeRef a = buffer(m * k), b = buffer(k * n), out = buffer(m * n);
+    NodeRef at_a = transposed & 1 ? BodyMaker::at({l, i}, std::vector<int64_t>{k, m})
+                                  : BodyMaker::at({i, l}, std::vector<int64_t>{m, k});
+    NodeRef at_b = transposed & 2 ? BodyMaker::at({j, l}, std::vector<int64_t>{n, k})
+                                  : BodyMaker::at({l, j}, std::vector<int64_t>{k, n});
+    NodeRef product = sum(mul(BodyMaker::load(a, at_a), BodyMaker::load(b, at_b)), {l});
+    maker.store(out, BodyMaker::at({i, j}, std::vector<int64_t>{m, n}), product, {i, j});
+    check();
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "products of symbolic sizes") {
   struct Sizes {
     int64_t m, n, k;

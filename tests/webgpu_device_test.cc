@@ -2,8 +2,12 @@
 // refused. Values are the business of device_cases_test.cc.
 #include "runtime/webgpu/webgpu_device.h"
 
+#include <functional>
+#include <numeric>
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <anneal/anneal.h>
 
@@ -11,6 +15,9 @@
 #include "runtime/evaluator.h"
 #include "runtime/executor.h"
 #include "runtime/webgpu/pipeline_cache.h"
+#include "schedule/schedule.h"
+#include "tensor/lift.h"
+#include "transform/simplify.h"
 
 using namespace anneal;
 
@@ -26,6 +33,20 @@ void lose_gpu() {
 }
 
 std::vector<float> floats(const Tensor& tensor) { return tensor.to_vector<float>(); }
+
+// The shaders that compute it.
+std::string shaders_of(const Tensor& tensor) {
+  const Device& device = dynamic_cast<Executor&>(current_evaluator()).device();
+  const NodeRef root = node_of(tensor);
+  const Schedule schedule =
+      schedule_program(simplify_program({&root, 1}), {device.capabilities(), {}});
+  GraphScope scope(*schedule.graph);
+  std::string text;
+  for (const Kernel& kernel : schedule.kernels)
+    for (const KernelPhase& phase : kernel.phases)
+      for (const KernelPart& part : phase) text += shader_text(device, schedule, part);
+  return text;
+}
 
 }  // namespace
 
@@ -74,6 +95,44 @@ TEST_CASE("webgpu device: f16, bf16 and fp8 without any feature for them") {
     const Tensor x = from_data(std::vector<float>{1, 2, 4, -4}, {4}).cast(dtype);
     CHECK(floats((x * x).cast(DType::F32)) == std::vector<float>{1, 4, 16, 16});
   }
+}
+
+TEST_CASE(
+    "webgpu device: elements narrower than a word are stored by words where a thread has all") {
+  struct Row {
+    std::vector<int64_t> sizes;
+    bool whole;  // every row is made of whole words
+  };
+  const Row rows[] = {{{4096}, true},     {{4098}, false},  {{4095}, false},
+                      {{32, 64}, true},   {{33, 36}, true}, {{32, 33}, false},
+                      {{5, 7, 60}, true}, {{1}, false},     {{3, 2}, false}};
+  for (DType dtype : {DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2, DType::Bool, DType::I8,
+                      DType::U8, DType::I16, DType::U16})
+    for (const Row& row : rows) {
+      INFO(name(dtype), " [", fmt::format("{}", fmt::join(row.sizes, ", ")), "]");
+      const Sizes sizes(row.sizes.begin(), row.sizes.end());
+      std::vector<float> values(static_cast<size_t>(
+          std::accumulate(row.sizes.begin(), row.sizes.end(), int64_t{1}, std::multiplies<>())));
+      for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 13) - 6;
+      auto changed = [&] {
+        const Tensor narrow = from_data(values, sizes).cast(dtype).realize();
+        // Loads of neighbours, stores of neighbours, and one that turns them around.
+        const Tensor twice = where(narrow.cast(DType::F32) > 2.0, narrow, flip(narrow, {0}));
+        return std::vector{narrow, twice.realize(), (narrow == twice).realize()};
+      };
+      std::vector<Tensor> expected, computed;
+      {
+        DeviceScope scope("interpreter");
+        for (const Tensor& tensor : changed())
+          expected.push_back(tensor.cast(DType::F32).realize());
+      }
+      DeviceScope scope("webgpu");
+      for (const Tensor& tensor : changed()) computed.push_back(tensor.cast(DType::F32));
+      for (size_t i = 0; i < expected.size(); ++i)
+        CHECK(floats(computed[i]) == floats(expected[i]));
+      const Tensor x = input("x", sizes);
+      if (row.whole) CHECK_FALSE(contains(shaders_of((x + x).cast(dtype)), "atomic"));
+    }
 }
 
 TEST_CASE("webgpu device: a tensor above the limit is refused before anything is allocated") {
@@ -153,4 +212,25 @@ TEST_CASE("webgpu device: the same text is compiled once, and forgotten when the
   CHECK(cache.compile(again)[0] == first[0]);
   const webgpu::KernelSource second[] = {source(2)};
   CHECK(cache.compile(second)[0] != first[1]);
+}
+
+TEST_CASE("webgpu device: few results of additions at computed places look for what is added") {
+  // As gradients of embeddings are: every place more than once, one of them nowhere.
+  std::vector<int32_t> places(1000);
+  std::vector<float> values(8000);
+  for (size_t i = 0; i < places.size(); ++i)
+    places[i] = static_cast<int32_t>(i * 7 % 13) - (i == 500 ? 100 : 0);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 37) - 18;
+  auto added = [&] {
+    const Tensor index = expand(reshape(from_data(places, {1000}), {1000, 1}), {1000, 8});
+    return scatter_add(full({12, 8}, 0.5), 0, index, from_data(values, {1000, 8}));
+  };
+  std::vector<float> expected, found;
+  {
+    DeviceScope scope("cpu");
+    expected = added().to_vector();
+  }
+  DeviceScope scope("webgpu");
+  found = added().to_vector();
+  CHECK(found == expected);  // small integers and halves: exact in any order
 }

@@ -345,17 +345,21 @@ TEST_CASE("webgpu: features are there where they are said to be, and refused whe
     CHECK(run(gpu(), groups) >= static_cast<uint32_t>(gpu().adapter().subgroup_min));
 }
 
-TEST_CASE("webgpu: dispatches are timed one by one") {
+TEST_CASE("webgpu: lists of dispatches are timed one by one") {
   const Pipeline increment = gpu().compile(increment_source());
   Buffer y = gpu().create_buffer(4);
   const BindGroup group = gpu().bind(increment, std::array{whole(y)});
-  const std::vector<Dispatch> list(3000, Dispatch{&increment, &group, {1, 1, 1}});
+  std::vector<std::vector<Dispatch>> lists(2998, {Dispatch{&increment, &group, {1, 1, 1}}});
+  lists.push_back({});
+  lists.push_back({lists[0][0], lists[0][0]});
   if (!gpu().timestamps()) {
-    CHECK(contains(error_of([&] { gpu().submit_timed(list); }), "how long kernels take"));
+    CHECK(contains(error_of([&] { gpu().submit_timed(lists); }), "how long kernels take"));
     return;
   }
-  const std::vector<double> seconds = gpu().submit_timed(list);
-  CHECK(seconds.size() == list.size());
+  const int64_t before = gpu().counters().dispatches;
+  const std::vector<double> seconds = gpu().submit_timed(lists);
+  CHECK(seconds.size() == lists.size());
+  CHECK(gpu().counters().dispatches == before + 3000);
   CHECK(contents<uint32_t>(gpu(), y)[0] == 3000);
   const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   CHECK(sum > 0);

@@ -152,6 +152,19 @@ abi::BindGroupLayout wgpuDeviceCreateBindGroupLayout(
       "wgpuDeviceCreateBindGroupLayout")(device, &with_arrays);
 }
 
+abi::ComputePass wgpuCommandEncoderBeginComputePass(abi::CommandEncoder encoder,
+                                                    const abi::ComputePassDescriptor* descriptor) {
+  abi::ComputePassDescriptor own = *descriptor;
+  abi::TimestampWrites writes{};
+  if (own.timestamp_writes) {
+    const auto& times = *static_cast<const abi::TimestampWritesWithoutChain*>(own.timestamp_writes);
+    writes = {nullptr, times.query_set, times.begin_index, times.end_index};
+    own.timestamp_writes = &writes;
+  }
+  return dawn<abi::ComputePass(abi::CommandEncoder, const abi::ComputePassDescriptor*)>(
+      "wgpuCommandEncoderBeginComputePass")(encoder, &own);
+}
+
 }  // extern "C"
 
 #endif

@@ -110,9 +110,12 @@ class Optimizer {
   Optimizer(std::string name, std::vector<nn::Parameter> parameters, Schedule rate,
             double weight_decay, std::vector<Group> groups, const GradientOptions& gradients,
             const std::vector<std::string>& moments, Location where);
-  // The rule of one parameter. Elementwise, so that those of all parameters fuse.
-  virtual Values next(const Values& now, const Tensor& gradient,
-                      const Settings& settings) const = 0;
+  // The rule of one parameter, elementwise, so that those of all parameters fuse. Its value follows
+  // from the moments as they are stored: then one kernel makes them all.
+  virtual std::vector<Tensor> next_moments(const Values& now, const Tensor& gradient,
+                                           const Settings& settings) const = 0;
+  virtual Tensor next_value(const Values& now, const Tensor& gradient,
+                            const std::vector<Tensor>& moments, const Settings& settings) const = 0;
 
  private:
   struct Slot {
@@ -159,7 +162,10 @@ class Sgd : public Optimizer {
                Location where = Location::current());
 
  protected:
-  Values next(const Values& now, const Tensor& gradient, const Settings& settings) const override;
+  std::vector<Tensor> next_moments(const Values& now, const Tensor& gradient,
+                                   const Settings& settings) const override;
+  Tensor next_value(const Values& now, const Tensor& gradient, const std::vector<Tensor>& moments,
+                    const Settings& settings) const override;
 
  private:
   double momentum_, dampening_;
@@ -187,7 +193,10 @@ class Adam : public Optimizer {
 
  protected:
   Adam(const Parameters& parameters, const AdamWOptions& options, Location where);
-  Values next(const Values& now, const Tensor& gradient, const Settings& settings) const override;
+  std::vector<Tensor> next_moments(const Values& now, const Tensor& gradient,
+                                   const Settings& settings) const override;
+  Tensor next_value(const Values& now, const Tensor& gradient, const std::vector<Tensor>& moments,
+                    const Settings& settings) const override;
 
  private:
   double beta1_, beta2_, epsilon_;
@@ -212,7 +221,10 @@ class Lion : public Optimizer {
                 Location where = Location::current());
 
  protected:
-  Values next(const Values& now, const Tensor& gradient, const Settings& settings) const override;
+  std::vector<Tensor> next_moments(const Values& now, const Tensor& gradient,
+                                   const Settings& settings) const override;
+  Tensor next_value(const Values& now, const Tensor& gradient, const std::vector<Tensor>& moments,
+                    const Settings& settings) const override;
 
  private:
   double beta1_, beta2_;

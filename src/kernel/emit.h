@@ -156,6 +156,7 @@ class Emitter {
 
   CodeBuilder& code() { return code_; }
   int64_t streaming_bytes() const { return planner_.streaming_bytes(); }
+  int64_t fast_memory_bytes() const { return planner_.fast_memory_bytes(); }
 
  private:
   void limit(Range& range, const KernelBody::Reach& reach);

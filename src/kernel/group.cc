@@ -173,7 +173,12 @@ class GroupProductEmitter : GroupEmitter {
       write_block(std::span(carried).subspan(sums));
       Emitter::State next(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(sums));
       Emitter::State ahead;
-      read_block(code_.add(begin, code_.index(plan_.depth)), rows, columns, ahead);
+      ValueId further = code_.add(begin, code_.index(plan_.depth));
+      // Behind the last block it is read again rather than nothing: that takes no conditions.
+      if (only_whole_blocks())
+        further = code_.compute(Op::Min, DType::Index,
+                                {further, code_.index(static_value(terms_) - plan_.depth)});
+      read_block(further, rows, columns, ahead);
       add_terms(next, begin, kNoValue, rows, columns);
       next.insert(next.end(), ahead.begin(), ahead.end());
       std::vector<std::pair<ValueId, ValueId>> pairs;
@@ -261,6 +266,10 @@ class GroupProductEmitter : GroupEmitter {
     return tasks;
   }
 
+  bool only_whole_blocks() const {
+    return is_static(terms_) && static_value(terms_) > 0 && static_value(terms_) % plan_.depth == 0;
+  }
+
   // What is beyond an end is zero.
   void read_block(ValueId begin, NodeRef rows, NodeRef columns, Emitter::State& values) {
     for (const GroupOperand& operand : plan_.staged) {
@@ -272,16 +281,17 @@ class GroupProductEmitter : GroupEmitter {
         const std::vector<Assigned> along = digits(side.axes, elements);
         std::vector<ValueId> exists =
             existing(elements, operand.of_rows ? rows : columns, side.elements());
-        // One block beyond the last is read, too, of which nothing exists.
         const Elements terms{code_.add(begin, task.term), {0}};
         const std::vector<Assigned> summed = digits(plan_.summed, terms);
-        ValueId there = code_.compute(Op::Lt, DType::Bool, {terms.first, scalar(terms_)});
-        if (exists.empty())
-          exists.assign(elements.distances.size(), there);
-        else
-          for (ValueId& each : exists) each = code_.both(each, there);
+        // One block beyond the last may be read, too, of which nothing exists.
+        std::vector<ValueId> there;
+        if (task.partial || !only_whole_blocks()) {
+          there = {code_.compute(Op::Lt, DType::Bool, {terms.first, scalar(terms_)})};
+          exists.resize(elements.distances.size(), there[0]);
+          for (ValueId& each : exists) each = code_.both(each, there[0]);
+        }
         Emitter::Assignment bound_side(emitter_, along, exists);
-        Emitter::Assignment bound_sum(emitter_, summed, {there});
+        Emitter::Assignment bound_sum(emitter_, summed, there);
         AxisSet axes;
         for (const Assigned& each : along) axes.add(each.axis);
         for (Coordinate at : emitter_.coordinates(axes)) {
@@ -289,7 +299,7 @@ class GroupProductEmitter : GroupEmitter {
           ValueId value = emitter_.value(operand.node, at);
           ValueId zero = code_.constant(Scalar::of_int(operand.node->dtype, 0));
           // A load is zero then by itself.
-          if (operand.node->op != Op::Load)
+          if (operand.node->op != Op::Load && !exists.empty())
             value = code_.compute(Op::Where, operand.node->dtype, {exists[copy], value, zero});
           values.push_back(value);
         }

@@ -173,7 +173,7 @@ size_t Planner::best_own_axis(const Region& region) {
 // An axis of the grid along which everything that depends on it is vectorised; or kNoAxis, where
 // each region does better along an axis of its own.
 size_t Planner::choose_vector_axis(const AxisSet& common) {
-  if (lanes_ == 1) return kNoAxis;
+  if (lanes_ == 1 || groups_have_rows_) return kNoAxis;
   auto total = [&](size_t axis) {
     double sum = 0;
     for (const Region& region : regions_) {

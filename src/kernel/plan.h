@@ -179,6 +179,7 @@ class Planner {
   std::vector<Region> regions_;
   int lanes_ = 1;
   size_t turned_axis_ = kNoAxis;  // along which loads are transposed
+  bool groups_have_rows_ = false;  // threads of a group share a row of a reduction
 };
 
 }  // namespace anneal

@@ -53,7 +53,8 @@ std::optional<GroupElements> Planner::plan_elements() {
     }
     along *= std::max(1.0, busy / (elements * lanes_));
     across *= std::max(1.0, busy / elements);
-    if (along < across) return std::nullopt;
+    groups_have_rows_ = along < across;
+    if (groups_have_rows_) return std::nullopt;
   }
   plan.threads = std::min<int>(
       lanes_, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max(1.0, elements)))));

@@ -237,10 +237,32 @@ class ProductEmitter {
     std::optional<Emitter::RunAsOne> as_one;
     if (!together.empty())
       as_one.emplace(emitter_, together.first(together.size() - 1), together.back());
+    const int64_t ahead = steps_ahead(operand);
     emitter_.over(loops, [&] {
-      for (Coordinate at : emitter_.coordinates(all))
+      for (Coordinate at : emitter_.coordinates(all)) {
         emitter_.store_staged(emitter_.value(operand.node, at), place, at);
+        if (ahead != 0) emitter_.fetch(operand.node, at, ahead);
+      }
     });
+  }
+
+  // Rows of a block lie on pages of their own, where the processor does not see them coming: how
+  // far from what is packed lies what will be soon.
+  int64_t steps_ahead(const StagedOperand& operand) {
+    constexpr int64_t kStepsAhead = 32;
+    NodeRef load = operand.node;
+    if (load->op != Op::Load || !is_always(load->source(2)) || plan_.summed.size() != 1) return 0;
+    // Lanes are neighbours: what is transposed on the way has a place for each.
+    const bool in_lanes = operand.inner == plan_.columns.axes.back() &&
+                          stride_of(analysis_, load, operand.inner) == Stride::Unit;
+    if (!in_lanes) return 0;
+    NodeRef elements = load->source(0)->dim(0);
+    const AxisForm& form = analysis_.form(load->source(1));
+    const auto bytes = static_cast<int64_t>(byte_size(load->dtype));
+    const bool far =
+        is_static(elements) && static_value(elements) * bytes > emitter_.fast_memory_bytes();
+    if (!far || form.overflow || !is_constant(form.slope(plan_.summed[0]))) return 0;
+    return form.slope(plan_.summed[0]).constant * kStepsAhead;
   }
 
   // ---- sums

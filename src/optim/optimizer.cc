@@ -166,7 +166,9 @@ void Optimizer::record_update(const std::vector<Tensor>& gradients, Tensor facto
     }
   }
   auto record_if_finite = [&](const Tensor& parameter, const Tensor& value) {
-    record(parameter, finite.defined() ? where(finite, value, latest(parameter)) : value);
+    Tensor stored = finite.defined() ? where(finite, value, latest(parameter)) : value;
+    record(parameter, stored);
+    return stored;
   };
 
   const Tensor done = latest(steps_), rate = rate_(cast(done, scalars_));
@@ -180,14 +182,14 @@ void Optimizer::record_update(const std::vector<Tensor>& gradients, Tensor facto
     const Tensor own_rate = slot.rate == 1 ? rate : rate * slot.rate;
     Values now{latest(slot.master), {}};
     for (const Tensor& moment : slot.moments) now.moments.push_back(latest(moment));
-    const Values next_values =
-        next(now, gradient, {cast(own_rate, wide), count, slot.weight_decay});
-    record_if_finite(slot.master, next_values.value);
+    const Settings settings{cast(own_rate, wide), count, slot.weight_decay};
+    std::vector<Tensor> moments = next_moments(now, gradient, settings);
+    for (size_t m = 0; m < moments.size(); ++m)
+      moments[m] = record_if_finite(slot.moments[m], moments[m]);
+    const Tensor value =
+        record_if_finite(slot.master, next_value(now, gradient, moments, settings));
     const Tensor& parameter = parameters_[i].tensor;
-    if (parameter.dtype() != wide)
-      record_if_finite(parameter, cast(next_values.value, parameter.dtype()));
-    for (size_t m = 0; m < slot.moments.size(); ++m)
-      record_if_finite(slot.moments[m], next_values.moments[m]);
+    if (parameter.dtype() != wide) record_if_finite(parameter, cast(value, parameter.dtype()));
   }
   if (skipped_.defined()) record(skipped_, latest(skipped_) + cast(!finite, DType::I32));
   if (scale_.defined()) record_scale(finite);

@@ -53,14 +53,20 @@ Sgd::Sgd(const Parameters& parameters, const SgdOptions& o, Location where)
          "it needs a momentum above 0 and no dampening");
 }
 
-Optimizer::Values Sgd::next(const Values& now, const Tensor& gradient, const Settings& s) const {
+std::vector<Tensor> Sgd::next_moments(const Values& now, const Tensor& gradient,
+                                      const Settings& s) const {
+  if (momentum_ == 0) return {};
   Tensor g = with_decay(gradient, now.value, s.weight_decay);
-  if (momentum_ == 0) return {now.value - g * s.rate, {}};
   // The first gradient counts in full, as in PyTorch.
   Tensor fresh = dampening_ == 0 ? g : where(s.count > 1, g * (1 - dampening_), g);
-  Tensor m = now.moments[0] * momentum_ + fresh;
-  Tensor direction = nesterov_ ? g + m * momentum_ : m;
-  return {now.value - direction * s.rate, {m}};
+  return {now.moments[0] * momentum_ + fresh};
+}
+
+Tensor Sgd::next_value(const Values& now, const Tensor& gradient,
+                       const std::vector<Tensor>& moments, const Settings& s) const {
+  Tensor g = with_decay(gradient, now.value, s.weight_decay);
+  Tensor direction = moments.empty() ? g : nesterov_ ? g + moments[0] * momentum_ : moments[0];
+  return now.value - direction * s.rate;
 }
 
 Adam::Adam(const Parameters& parameters, const AdamOptions& o, Location where)
@@ -85,15 +91,20 @@ Adam::Adam(const Parameters& parameters, const AdamWOptions& o, Location where)
   check_fraction("beta2", o.beta2, where);
 }
 
-// The moments start at zero; dividing by what has been seen of the weights removes that bias.
-Optimizer::Values Adam::next(const Values& now, const Tensor& gradient, const Settings& s) const {
-  const DType dtype = now.value.dtype();
+std::vector<Tensor> Adam::next_moments(const Values& now, const Tensor& gradient,
+                                       const Settings& s) const {
   Tensor g = decoupled_ ? gradient : with_decay(gradient, now.value, s.weight_decay);
-  Tensor m = mix(now.moments[0], g, beta1_), v = mix(now.moments[1], g * g, beta2_);
+  return {mix(now.moments[0], g, beta1_), mix(now.moments[1], g * g, beta2_)};
+}
+
+// The moments start at zero; dividing by what has been seen of the weights removes that bias.
+Tensor Adam::next_value(const Values& now, const Tensor&, const std::vector<Tensor>& moments,
+                        const Settings& s) const {
+  const DType dtype = now.value.dtype();
   Tensor seen1 = cast(seen(beta1_, s.count), dtype), seen2 = cast(seen(beta2_, s.count), dtype);
-  Tensor direction = m / seen1 / (sqrt(v / seen2) + epsilon_);
+  Tensor direction = moments[0] / seen1 / (sqrt(moments[1] / seen2) + epsilon_);
   Tensor value = decoupled_ ? decayed(now.value, s.rate, s.weight_decay) : now.value;
-  return {value - direction * s.rate, {m, v}};
+  return value - direction * s.rate;
 }
 
 Lion::Lion(const Parameters& parameters, const LionOptions& o, Location where)
@@ -104,10 +115,15 @@ Lion::Lion(const Parameters& parameters, const LionOptions& o, Location where)
   check_fraction("beta2", o.beta2, where);
 }
 
-Optimizer::Values Lion::next(const Values& now, const Tensor& gradient, const Settings& s) const {
+std::vector<Tensor> Lion::next_moments(const Values& now, const Tensor& gradient,
+                                       const Settings&) const {
+  return {mix(now.moments[0], gradient, beta2_)};
+}
+
+Tensor Lion::next_value(const Values& now, const Tensor& gradient, const std::vector<Tensor>&,
+                        const Settings& s) const {
   Tensor direction = sign(mix(now.moments[0], gradient, beta1_));
-  return {decayed(now.value, s.rate, s.weight_decay) - direction * s.rate,
-          {mix(now.moments[0], gradient, beta2_)}};
+  return decayed(now.value, s.rate, s.weight_decay) - direction * s.rate;
 }
 
 }  // namespace anneal::optim

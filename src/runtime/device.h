@@ -7,7 +7,9 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
+#include "kernel/lower.h"
 #include "runtime/counters.h"
 #include "schedule/schedule.h"
 
@@ -50,6 +52,11 @@ class Executable {
   // Phases are counted over all kernels: those from begin on and before end. Whatever is asked of
   // the device later happens after them; Device::wait() says when they have ended.
   virtual void run(const RunArguments& arguments, int begin, int end) const = 0;
+  // Runs the phases from the first bound on and before the last, waits, and gives the seconds
+  // between each bound and the next; by the device's own clock where it is not the host's. A
+  // UserError unless Device::has_clock().
+  virtual std::vector<double> run_timed(const RunArguments& arguments,
+                                        std::span<const int> bounds) const;
 };
 
 class Device {
@@ -58,6 +65,10 @@ class Device {
   virtual std::string_view name() const = 0;
   virtual const Capabilities& capabilities() const = 0;
 
+  // The program that a body runs as here. In the current graph, which must be the body's own.
+  virtual LoweredBody lower_body(const KernelBody& body) const {
+    return lower(body, {.capabilities = capabilities(), .disabled = {}});
+  }
   // `variables`: the symbolic sizes, which may be nodes of any graph. The schedule outlives what is
   // made of it.
   virtual std::unique_ptr<Executable> compile(const Schedule& schedule,
@@ -70,6 +81,8 @@ class Device {
 
   // Whether an address of the host is a Place of this device, so that nothing needs to be copied.
   virtual bool shares_host_memory() const = 0;
+  // Whether it tells how long kernels took.
+  virtual bool has_clock() const { return true; }
   // Until all that runs has ended. Devices that share memory of the host never leave anything
   // running.
   virtual void wait() {}

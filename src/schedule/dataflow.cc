@@ -120,4 +120,12 @@ std::vector<int> Dataflow::order() const {
   return order;
 }
 
+std::vector<int> Dataflow::levels() const {
+  std::vector<int> levels(before_.size(), 0);
+  for (int fragment : order())
+    for (int earlier : before(fragment))
+      levels[index(fragment)] = std::max(levels[index(fragment)], levels[index(earlier)] + 1);
+  return levels;
+}
+
 }  // namespace anneal

@@ -29,6 +29,8 @@ class Dataflow {
 
   // Producers first; among those that could come next, the one made first.
   std::vector<int> order() const;
+  // By fragment: how many come one after the other before it, at least.
+  std::vector<int> levels() const;
 
  private:
   static size_t index(int number) { return static_cast<size_t>(number); }

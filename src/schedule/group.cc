@@ -37,6 +37,7 @@ class Grouper {
  private:
   Fragment& fragment(int number) { return program_.fragments[static_cast<size_t>(number)]; }
   const ScheduleBuffer& buffer(int number) { return program_.buffers[static_cast<size_t>(number)]; }
+  int level(int number) { return levels_[static_cast<size_t>(number)]; }
   NodeRef size_of(const Fragment& in, NodeRef variable) {
     return std::ranges::find(in.axes, variable, &Axis::variable)->size;
   }
@@ -134,8 +135,20 @@ class Grouper {
     const bool same_space = consumer_alike && producer_alike && renaming->size() == common.size();
     if (producer.is_product && (!same_space || has_reductions(consumer))) return false;
     if (flow_.has_detour(from, to)) return false;
+    if (!has_reductions(producer) && holds_others_up(from, to)) return false;
     merge(from, to, *renaming);
     return committed(from, to);
+  }
+
+  // Whether others that need the producer would have to wait for something that only the consumer
+  // needs.
+  bool holds_others_up(int producer, int consumer) {
+    for (int other : flow_.after(producer)) {
+      if (other == consumer || flow_.reaches(consumer, other)) continue;
+      for (int awaited : flow_.before(consumer))
+        if (awaited != producer && !flow_.reaches(awaited, other)) return true;
+    }
+    return false;
   }
 
   // What the two would be together.
@@ -163,12 +176,14 @@ class Grouper {
     candidate_.is_product = producer.is_product || consumer.is_product;
   }
 
-  // Together they must have as many rows to work on at once as they had, or enough of them.
+  // Together they must have as many rows to work on at once as they had, or enough of them. What
+  // reduces nothing is done soon and worth none of the other's.
   bool has_enough_rows(const Fragment& producer, const Fragment& consumer) {
     bool alike = false;
     const double together = rows(candidate_, common_axes(candidate_, &alike));
-    const double before = std::min(rows(producer, common_axes(producer, &alike)),
-                                   rows(consumer, common_axes(consumer, &alike)));
+    double before = rows(consumer, common_axes(consumer, &alike));
+    if (has_reductions(producer))
+      before = std::min(before, rows(producer, common_axes(producer, &alike)));
     const bool keeps_rows = together >= before || (together >= kEnoughRows);
     return keeps_rows || work(producer) + work(consumer) <= kLittleWork;
   }
@@ -200,11 +215,14 @@ class Grouper {
     drop_unread_stores(from, to);
     if (scatters(candidate_)) return false;
     candidate_.refresh();
-    if (static_cast<int>(candidate_.reads.size() + candidate_.writes.size()) >
-        std::min(kMostBuffers, options_.capabilities.max_buffers)) {
+    const BufferLimit buffers{static_cast<int>(candidate_.reads.size() + candidate_.writes.size()),
+                              std::min(kMostBuffers, options_.capabilities.max_buffers)};
+    if (buffers.needed > buffers.allowed) {
       for (StoredValue& stored : program_.stored)
-        if (std::ranges::binary_search(fragment(from).writes, stored.buffer))
+        if (std::ranges::binary_search(fragment(from).writes, stored.buffer)) {
           stored.reason = UnfusedReason::Limit;
+          stored.limit = buffers;
+        }
       return false;
     }
     for (const AssignedBuffer& assigned : in_place_)
@@ -261,12 +279,21 @@ class Grouper {
     return key;
   }
 
-  bool share_a_read(const Fragment& a, const Fragment& b) {
-    return std::ranges::any_of(
-        a.reads, [&](int number) { return std::ranges::binary_search(b.reads, number); });
+  // Those that share no more than a number are as well off apart where one is ready before the
+  // other: what it reads may still be near.
+  bool belong_together(int first, int second) {
+    const Fragment &a = fragment(first), &b = fragment(second);
+    bool share = false, share_an_array = false;
+    for (int number : a.reads)
+      if (std::ranges::binary_search(b.reads, number)) {
+        share = true;
+        share_an_array = share_an_array || size_estimate(buffer(number).elements) > 1;
+      }
+    return share_an_array || (share && level(first) == level(second));
   }
 
   void join_siblings() {
+    levels_ = flow_.levels();
     std::map<SiblingKey, std::vector<int>> alike;
     for (int number : flow_.order())
       if (std::optional<SiblingKey> key = sibling_key(fragment(number)))
@@ -279,7 +306,8 @@ class Grouper {
 
   bool join(int from, int to) {
     const Fragment &a = fragment(from), &b = fragment(to);
-    if (!share_a_read(a, b) || flow_.reaches(from, to) || flow_.reaches(to, from)) return false;
+    if (!belong_together(from, to)) return false;
+    if (flow_.reaches(from, to) || flow_.reaches(to, from)) return false;
     Renaming renaming;
     std::span<const NodeRef> axes = store_axes(a.phases[0][0]), others = store_axes(b.phases[0][0]);
     for (size_t i = 0; i < axes.size(); ++i) renaming.emplace_back(axes[i], others[i]);
@@ -291,6 +319,7 @@ class Grouper {
   Dataflow& flow_;
   std::span<const AssignedBuffer> in_place_;
   const ScheduleOptions& options_;
+  std::vector<int> levels_;
   Fragment candidate_;
 };
 

@@ -8,7 +8,6 @@
 #include "base/call_site.h"
 #include "ir/build.h"
 #include "ir/index.h"
-#include "ir/node_map.h"
 #include "symbolic/bounds.h"
 #include "symbolic/simplify.h"
 
@@ -78,9 +77,9 @@ class Cut {
 
 }  // namespace
 
-std::vector<NodeRef> values_over_limit(const Rangified& program, std::span<const int> memory,
-                                       int most_buffers) {
-  std::vector<NodeRef> values;
+std::vector<OverLimit> values_over_limit(const Rangified& program, std::span<const int> memory,
+                                         int most_buffers) {
+  std::vector<OverLimit> values;
   for (const Fragment& fragment : program.fragments) {
     std::set<int> bound;
     for (const std::vector<int>* buffers : {&fragment.reads, &fragment.writes})
@@ -93,22 +92,31 @@ std::vector<NodeRef> values_over_limit(const Rangified& program, std::span<const
       fail(fmt::format("a kernel works on {} buffers, the device allows {}", bound.size(),
                        most_buffers),
            "store parts of the expression with contiguous() or realize()");
-    if (std::ranges::count(values, value) == 0) values.push_back(value);
+    if (std::ranges::count(values, value, &OverLimit::value) == 0)
+      values.push_back({value, {static_cast<int>(bound.size()), most_buffers}});
   }
   return values;
 }
 
-std::vector<NodeRef> with_stored(std::span<const NodeRef> roots, std::span<const NodeRef> values) {
+std::vector<NodeRef> with_stored(std::span<const NodeRef> roots, std::span<const OverLimit> values,
+                                 NodeMap<BufferLimit>& reasons) {
   NodeMap<NodeRef> images;
+  NodeMap<BufferLimit> moved;
   for (NodeRef node : topological_order(roots)) {
     std::vector<NodeRef> sources;
     for (NodeRef source : node->sources()) sources.push_back(images[source]);
     NodeRef image = with_sources(node, sources);
-    if (std::ranges::count(values, node) > 0) image = make(Op::Contiguous, {image});
+    if (const BufferLimit* before = reasons.find(node)) moved[image] = *before;
+    const auto over = std::ranges::find(values, node, &OverLimit::value);
+    if (over != values.end()) {
+      image = make(Op::Contiguous, {image});
+      moved[image] = over->limit;
+    }
     images[node] = image;
   }
   std::vector<NodeRef> results;
   for (NodeRef root : roots) results.push_back(images[root]);
+  reasons = std::move(moved);
   return results;
 }
 

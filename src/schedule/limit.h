@@ -4,16 +4,25 @@
 #include <span>
 #include <vector>
 
+#include "ir/node_map.h"
 #include "schedule/rangeify.h"
 
 namespace anneal {
 
-// Values to store, one of each fragment that has too many buffers; none where all are within the
-// limit. `memory`: where each buffer really is. A UserError where nothing helps.
-std::vector<NodeRef> values_over_limit(const Rangified& program, std::span<const int> memory,
-                                       int most_buffers);
+// A value to store, and the buffers of the fragment that has too many without it.
+struct OverLimit {
+  NodeRef value;
+  BufferLimit limit;
+};
 
-// The same roots, in which these values are stored.
-std::vector<NodeRef> with_stored(std::span<const NodeRef> roots, std::span<const NodeRef> values);
+// One of each fragment that has too many buffers; none where all are within the limit. `memory`:
+// where each buffer really is. A UserError where nothing helps.
+std::vector<OverLimit> values_over_limit(const Rangified& program, std::span<const int> memory,
+                                         int most_buffers);
+
+// The same roots, in which these values are stored. `reasons` has what was stored before for a
+// limit, as nodes of these roots, and becomes that of the results.
+std::vector<NodeRef> with_stored(std::span<const NodeRef> roots, std::span<const OverLimit> values,
+                                 NodeMap<BufferLimit>& reasons);
 
 }  // namespace anneal

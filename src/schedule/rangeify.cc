@@ -159,6 +159,7 @@ class Rangeifier {
       if (node->op == Op::Contiguous) {
         force(node);
         buffer(buffer_of(node)).wanted = true;
+        result_.wanted.push_back({node, buffer_of(node)});
       }
       if (node->op == Op::Scatter || node->op == Op::ScatterAdd) force(node);
     }
@@ -482,8 +483,14 @@ class Rangeifier {
         node->op == Op::Assign)
       return s.uses.size() <= kMostUses || node->op != Op::Pad;
     if (!inline_ && !is_cast_of_storage(node)) return false;
+    if (widens(node)) return s.uses.size() <= kMostUses;
     return is_reduce(node->op) ? reduce_stays_inline(node, s, why)
                                : value_stays_inline(node, s, why);
+  }
+
+  // What is stored, if anything is, is the narrow value.
+  static bool widens(NodeRef node) {
+    return node->op == Op::Cast && byte_size(node->source(0)->dtype) < byte_size(node->dtype);
   }
 
   // Widening a stored value costs nothing but the load.
@@ -503,11 +510,16 @@ class Rangeifier {
     // Uses in one kernel go over the same rows while they are near; a store would take it apart.
     const bool one_kernel =
         std::ranges::all_of(s.uses, [&](const Use& use) { return use.root == s.uses[0].root; });
-    if (one_kernel) stored *= 2;
+    const double near = one_kernel ? 2 : 1;
+    stored *= near;
     why->cost = again * computed - stored;
     if (s.carries && s.uses.size() > 1) return false;
     if (s.uses.size() <= 4 && computed < kModerate && own_cost(node) <= kFewOperations) return true;
-    return s.uses.size() <= kMostUses && why->cost <= 0;
+    if (s.uses.size() > kMostUses) return false;
+    // Of a narrow dtype it is cheap to keep: as wide as f32 it might have been computed again.
+    const double narrow = memory_cost(DType::F32) - memory_cost(node->dtype);
+    if (why->cost <= near * (elements + again) * narrow) why->reason = UnfusedReason::Dtype;
+    return why->cost <= 0;
   }
 
   bool reduce_stays_inline(NodeRef node, const State& s, StoredValue* why) {

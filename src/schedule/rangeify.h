@@ -27,6 +27,13 @@ struct StoredValue {
   int buffer;
   UnfusedReason reason;
   double cost;
+  BufferLimit limit = {};
+};
+
+// A value that the program asks to be stored: a Contiguous.
+struct WantedValue {
+  NodeRef value;
+  int buffer;
 };
 
 struct AssignedBuffer {
@@ -37,6 +44,7 @@ struct Rangified {
   std::vector<ScheduleBuffer> buffers;
   std::vector<Fragment> fragments;  // producers first
   std::vector<StoredValue> stored;  // those that could have been computed where they are used
+  std::vector<WantedValue> wanted;
   std::vector<AssignedBuffer> assigned;
   std::vector<int> outputs;
 };

@@ -13,6 +13,7 @@
 #include "schedule/limit.h"
 #include "schedule/rangeify.h"
 #include "schedule/split_reduce.h"
+#include "schedule/spread_scatter.h"
 #include "schedule/tile_group.h"
 
 namespace anneal {
@@ -27,23 +28,19 @@ bool enabled(const ScheduleOptions& options, std::string_view pass) {
 // Fragments that can run at the same time, in the order of the steps they belong to.
 using Step = std::vector<int>;
 
-std::vector<Step> steps_of(const Rangified& program, const Dataflow& flow,
-                           const ScheduleOptions& options) {
+std::vector<Step> steps_of(const Dataflow& flow, const ScheduleOptions& options) {
   const std::vector<int> order = flow.order();
   if (!enabled(options, "merge")) {
     std::vector<Step> steps;
     for (int fragment : order) steps.push_back({fragment});
     return steps;
   }
-  std::vector<size_t> level(program.fragments.size(), 0);
+  const std::vector<int> level = flow.levels();
   std::vector<Step> levels;
   for (int fragment : order) {
-    size_t first = 0;
-    for (int before : flow.before(fragment))
-      first = std::max(first, level[static_cast<size_t>(before)] + 1);
-    level[static_cast<size_t>(fragment)] = first;
-    levels.resize(std::max(levels.size(), first + 1));
-    levels[first].push_back(fragment);
+    const auto number = static_cast<size_t>(level[static_cast<size_t>(fragment)]);
+    levels.resize(std::max(levels.size(), number + 1));
+    levels[number].push_back(fragment);
   }
   return levels;  // their parts are bound one by one
 }
@@ -95,7 +92,7 @@ void add_unfused_edges(const Rangified& program, const std::vector<Step>& steps,
     for (int reader : readers[buffer])
       if (reader != kernel_of_writer[buffer] && reader != previous) {
         schedule.unfused.push_back({kernel_of_writer[buffer], reader, stored.buffer, stored.reason,
-                                    stored.cost, stored.value});
+                                    stored.cost, stored.value, stored.limit});
         previous = reader;
       }
   }
@@ -143,7 +140,8 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
   std::vector<NodeRef> copies = clone(roots, *schedule.graph);
   GraphScope scope(*schedule.graph);
   keep_what_is_replaced(copies);
-  NodeMap<char> stored_for_limits;
+  if (enabled(options, "spread-scatter")) copies = spread_scatters(copies, options.capabilities);
+  NodeMap<BufferLimit> stored_for_limits;
   for (int round = 0;; ++round) {
     Rangified program = rangeify(copies, options);
     const std::vector<AssignedBuffer> in_place =
@@ -155,20 +153,19 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
       for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
     }
     if (enabled(options, "group")) group_fragments(program, flow, in_place, options);
-    const std::vector<NodeRef> values =
+    const std::vector<OverLimit> values =
         values_over_limit(program, memory_of(program, in_place), options.capabilities.max_buffers);
     if (!values.empty()) {
       if (round == kMostRounds) throw InternalError("no end of values to store for a limit");
-      copies = with_stored(copies, values);
-      for (NodeRef node : topological_order(copies))
-        if (node->op == Op::Contiguous && std::ranges::count(values, node->source(0)) > 0)
-          stored_for_limits[node] = 1;
+      copies = with_stored(copies, values, stored_for_limits);
       continue;
     }
-    for (StoredValue& stored : program.stored)
-      if (stored_for_limits.contains(stored.value)) stored.reason = UnfusedReason::Limit;
+    for (const WantedValue& wanted : program.wanted)
+      if (const BufferLimit* limit = stored_for_limits.find(wanted.value))
+        program.stored.push_back(
+            {wanted.value->source(0), wanted.buffer, UnfusedReason::Limit, 0, *limit});
     if (enabled(options, "split-reduce")) split_reductions(program, options);
-    const std::vector<Step> steps = steps_of(program, flow, options);
+    const std::vector<Step> steps = steps_of(flow, options);
     add_kernels(program, steps, memory_of(program, in_place), schedule);
     add_unfused_edges(program, steps, schedule);
     schedule.outputs = program.outputs;

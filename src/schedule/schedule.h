@@ -37,6 +37,11 @@ using KernelPhase = std::vector<KernelPart>;
 enum class UnfusedReason : uint8_t { Reuse, Limit, Reduce, Shape, Dtype, Size };
 std::string_view name(UnfusedReason reason);
 
+// How many buffers one kernel would have bound, and how many it may.
+struct BufferLimit {
+  int needed = 0, allowed = 0;
+};
+
 // A value one kernel stores and another loads.
 struct UnfusedEdge {
   int producer = -1, consumer = -1;  // kernels
@@ -44,6 +49,7 @@ struct UnfusedEdge {
   UnfusedReason reason = UnfusedReason::Reuse;
   double cost = 0;  // what fusing would have cost, in nanoseconds more than storing (estimate)
   NodeRef value = nullptr;  // of the program
+  BufferLimit limit;        // where that is the reason
 };
 
 struct Kernel {
@@ -59,8 +65,8 @@ struct Schedule {
   std::vector<int> outputs;  // the buffer that holds root i in the end; external for an Assign
 };
 
-// Passes to leave out, by name, for tests: "inline", "in-place", "tile", "group", "split-reduce",
-// "merge".
+// Passes to leave out, by name, for tests: "spread-scatter", "inline", "in-place", "tile", "group",
+// "split-reduce", "merge".
 struct ScheduleOptions {
   Capabilities capabilities;
   std::vector<std::string> disabled;

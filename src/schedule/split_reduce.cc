@@ -24,9 +24,11 @@ namespace {
 constexpr double kFewResults = 512, kMuchWork = 1 << 18, kPieces = 64, kWorkOfPiece = 1 << 14;
 // A block of a product shares its operands, so that it takes more results to keep cores busy.
 constexpr double kTermsOfThread = 64;  // that one thread adds at least
+constexpr double kManyTerms = 4096;    // that take longer than a second phase does
 // Of products on such devices: results and terms of one group, and groups that keep it busy.
 constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 128, kBusyGroups = 256;
 constexpr double kMostPieces = 1024;  // for which one group is enough to bring them together
+constexpr double kFewTerms = 1024;    // of a sum that takes no pieces
 constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
 
 NodeRef identity_of(Op op, DType dtype) {
@@ -90,7 +92,11 @@ class Splitter {
     for (NodeRef axis : space_) results *= size_estimate(size_of(axis));
     const bool many = results > kFewResults;
     // Where every result is a thread's, few are fewer than there could be threads.
-    const bool idle = parallel_ > 0 && results <= parallel_ / 4 && !fragment_.is_product;
+    bool idle = parallel_ > 0 && results <= parallel_ / 4 && !fragment_.is_product;
+    double wanted = parallel_;  // threads
+    if (!idle && parallel_ > 0 && results <= parallel_ && !fragment_.is_product)
+      for (NodeRef reduction : outermost_reductions(stores))
+        if (elements_of(reduction) >= kManyTerms) idle = true, wanted = 2 * parallel_;
     // So are groups that have a rectangle of a product each.
     const double groups = results / kResultsOfGroup;
     const bool idle_groups = parallel_ > 0 && fragment_.is_product && groups <= kBusyGroups / 2;
@@ -104,7 +110,7 @@ class Splitter {
     for (NodeRef reduction : reductions_) work = std::max(work, results * elements_of(reduction));
     work *= eagerness_;
     if (idle && work >= results * kTermsOfThread * 4)
-      return split(std::clamp(std::min(parallel_ / results, kMostPieces), 2.0,
+      return split(std::clamp(std::min(wanted / results, kMostPieces), 2.0,
                               std::ceil(work / results / kTermsOfThread)));
     if (idle_groups && work >= results * kTermsOfGroup * 2)
       return split(
@@ -155,11 +161,14 @@ class Splitter {
     if (partials.empty()) return;
     const std::vector<NodeRef> last = substitute(finals, totals);
     if (buffers_of(last).size() > most_buffers_) return;
-    // As many at once as a kernel can bind.
+    // In the same loops together, as many at once as a kernel can bind: others would leave it no
+    // pieces to share among threads.
     fragment_.phases.clear();
+    std::ranges::stable_sort(partials, {}, [&](NodeRef store) { return loops_of(store); });
     for (NodeRef partial : partials) {
       std::vector<NodeRef> together{partial};
-      if (!fragment_.phases.empty()) {
+      if (!fragment_.phases.empty() &&
+          loops_of(fragment_.phases.back()[0]) == loops_of(partial)) {
         together.insert(together.begin(), fragment_.phases.back().begin(),
                         fragment_.phases.back().end());
         if (buffers_of(together).size() > most_buffers_) together = {partial};
@@ -169,6 +178,15 @@ class Splitter {
     }
     fragment_.phases.push_back(last);
     fragment_.refresh();
+  }
+
+  // Of a store of a partial sum: its piece, and how far it is summed.
+  std::vector<Key> loops_of(NodeRef store) {
+    std::vector<Key> loops;
+    for (NodeRef axis : store->source(3)->sources().subspan(1)) loops.push_back(size_of(axis)->key);
+    std::ranges::sort(loops);
+    loops.push_back(store->source(4)->key);
+    return loops;
   }
 
   static std::set<NodeRef> buffers_of(std::span<const NodeRef> stores) {
@@ -181,12 +199,15 @@ class Splitter {
 
   void split_one(NodeRef reduction, double pieces, std::vector<NodeRef>& partials,
                  NodeMap<NodeRef>& totals) {
+    // One group adds so few in no time.
+    if (parallel_ > 0 && space_.empty() && elements_of(reduction) <= kFewTerms) return;
     std::vector<NodeRef> axes(reduction->sources().begin() + 1, reduction->sources().end());
-    auto longest = std::ranges::max_element(
-        axes, {}, [&](NodeRef axis) { return size_estimate(size_of(axis)); });
+    double longest = 0;
+    for (NodeRef axis : axes) longest = std::max(longest, size_estimate(size_of(axis)));
+    // An outer axis, so that neighbours stay in one piece.
+    const double enough = longest >= pieces ? pieces : std::ceil(longest / 4);
     auto chosen = std::ranges::find_if(
-        axes, [&](NodeRef axis) { return size_estimate(size_of(axis)) >= pieces; });
-    if (chosen == axes.end()) chosen = longest;
+        axes, [&](NodeRef axis) { return size_estimate(size_of(axis)) >= enough; });
     NodeRef size = size_of(*chosen);
     const auto length = static_cast<int64_t>(size_estimate(size));
     if (length < 2) return;
@@ -213,13 +234,15 @@ class Splitter {
     totals[reduction] = wide == dtype ? total : make_cast(within_range(total, dtype), dtype);
   }
 
-  // The length of the pieces: one that leaves no rest if there is one near the wanted length.
+  // The length of the pieces: the nearest to the wanted one that leaves no rest, if one is near.
   static int64_t piece_length(NodeRef size, int64_t length, int64_t pieces) {
     const int64_t wanted = std::max<int64_t>(1, (length + pieces - 1) / pieces);
-    if (is_static(size))
-      for (int64_t piece = wanted; piece <= std::min(2 * wanted, length); ++piece)
-        if (length % piece == 0) return piece;
-    return wanted;
+    if (!is_static(size)) return wanted;
+    int64_t shorter = wanted, longer = wanted;
+    while (length % shorter != 0) --shorter;
+    while (length % longer != 0) ++longer;
+    const int64_t nearest = wanted * wanted < shorter * longer ? shorter : longer;
+    return nearest > 2 * wanted || 2 * nearest < wanted ? wanted : nearest;
   }
 
   // The reduced value at another index; nothing is read where `within` fails.

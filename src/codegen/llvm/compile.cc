@@ -18,6 +18,7 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -34,9 +35,18 @@
 namespace anneal {
 namespace {
 
+// Addresses are simple where they come from (src/kernel), and LLVM's loop strength reduction takes
+// a quarter of a kernel's time to find that out. It has no switch but that of the command line.
+void disable_loop_strength_reduction() {
+  llvm::StringMap<llvm::cl::Option*>& options = llvm::cl::getRegisteredOptions();
+  if (auto found = options.find("disable-lsr"); found != options.end())
+    static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(true);
+}
+
 void initialize_targets() {
   static std::once_flag once;
   std::call_once(once, [] {
+    disable_loop_strength_reduction();
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();

@@ -83,7 +83,8 @@ void NeighbourAccesses::find_in(size_t begin, size_t end) {
     stored[each.bits] = stored[each.bits] || each.code == Code::Store;
     const bool own = each.lanes > 1 && at(each.operands[0]).lanes > 1;
     const DType dtype = program_.buffer_dtype(each.bits);
-    if (!own || byte_size(dtype) != 4) continue;
+    const bool local = each.bits >= program_.buffers.size();
+    if (!own || byte_size(dtype) > 4 || (local && is_bool(dtype))) continue;
     found[{each.code, each.bits, place.base, place.step, each.operands[1]}].emplace(place.offset,
                                                                                     i);
   }

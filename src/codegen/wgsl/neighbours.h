@@ -1,4 +1,5 @@
-// Which accesses of a thread are to four neighbours, so that one access can be made of them.
+// Which accesses of a thread are to four neighbours, so that one access can be made of them: a
+// vector of four words, or in memory the two words or the one that hold four narrow elements.
 #pragma once
 
 #include <array>
@@ -28,7 +29,8 @@ class NeighbourAccesses {
     return group_of_[instruction] < 0 ? nullptr
                                       : &groups_[static_cast<size_t>(group_of_[instruction])];
   }
-  // Whether memory is best taken as vectors: some accesses are, and no store is to a part of one.
+  // Whether memory is best taken as such: some accesses are, and no store is to a part of one, so
+  // that no two threads ever store to a word.
   bool is_vectors(uint64_t buffer) const { return vectors_[buffer]; }
 
  private:

@@ -17,9 +17,6 @@
 namespace anneal::wgsl {
 namespace {
 
-// Drivers may take (x + c) - c for x, where rounding to a multiple is what is meant.
-constexpr double kRounding = 0x1p22;
-
 int lanes_of(const Program& program) {
   int lanes = 1;
   for (const Instruction& each : program.code) {
@@ -91,8 +88,8 @@ class Writer {
     return fmt::format("b{}", bound(buffer));
   }
   uint64_t bound(uint64_t buffer) const {
-    if (options_.same_as.empty() || options_.same_as[buffer] < 0) return buffer;
-    return static_cast<uint64_t>(options_.same_as[buffer]);
+    const std::vector<int>& same_as = options_.memory.same_as;
+    return same_as.empty() || same_as[buffer] < 0 ? buffer : static_cast<uint64_t>(same_as[buffer]);
   }
 
   bool is_written(uint64_t buffer) const {
@@ -120,14 +117,18 @@ class Writer {
     });
   }
 
-  // Elements narrower than a word share one; those that are stored are changed by no other thread.
+  // Elements narrower than a word share one. Where a thread stores only some of a word, others may
+  // store the rest at the same time: by atomics.
   bool is_packed(uint64_t buffer) const {
     return !is_local(buffer) && byte_size(program_.buffer_dtype(buffer)) < 4;
   }
 
   std::string element_type(uint64_t buffer) const {
-    if (is_packed(buffer)) return is_written(buffer) ? "atomic<u32>" : "u32";
     const DType dtype = program_.buffer_dtype(buffer);
+    if (is_packed(buffer)) {
+      if (is_vectors(buffer)) return byte_size(dtype) == 2 ? "vec2<u32>" : "u32";
+      return is_written(buffer) ? "atomic<u32>" : "u32";
+    }
     const std::string type = is_bool(dtype) ? "u32" : arithmetic_.type(dtype);
     return is_vectors(buffer) ? fmt::format("vec4<{}>", type) : type;
   }
@@ -137,9 +138,11 @@ class Writer {
     size_t binding = 0;
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       if (bound(i) != i || !is_used(i)) continue;
+      const bool only_read = !options_.memory.only_read.empty() && options_.memory.only_read[i];
       shader.buffers.push_back(static_cast<int>(i));
-      text += fmt::format("@group(0) @binding({}) var<storage, read_write> b{}: array<{}>;\n",
-                          binding++, i, element_type(i));
+      shader.only_read.push_back(only_read);
+      text += fmt::format("@group(0) @binding({}) var<storage, {}> b{}: array<{}>;\n", binding++,
+                          only_read ? "read" : "read_write", i, element_type(i));
     }
     text += fmt::format("@group(0) @binding({}) var<uniform> given: array<vec4<u32>, {}>;\n",
                         binding, 1 + (program_.sizes + 1) / 2);
@@ -285,18 +288,10 @@ class Writer {
     for (size_t i = 0; i < info(each.op).sources; ++i)
       operands.push_back({text(each, i), operand(each, i).dtype});
     if (each.op == Op::Add && each.dtype == DType::F32)
-      for (size_t i = 0; i < 2; ++i) {
-        const Instruction& term = operand(each, i);
-        if (term.code == Code::Constant && std::bit_cast<double>(term.bits) >= kRounding)
+      for (size_t i = 0; i < 2; ++i)
+        if (takes_back(each.operands[i], each.operands[1 - i]))
           operands[i].text =
               fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[i].text);
-      }
-    if (each.op == Op::MulAdd) {
-      const Instruction& term = operand(each, 2);
-      if (term.code == Code::Constant && std::bit_cast<double>(term.bits) >= kRounding)
-        operands[2].text =
-            fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[2].text);
-    }
     const bool division = each.op == Op::FloorDiv || each.op == Op::Mod;
     if (division && is_index(each.dtype) && !options_.wide_index && is_plain_division(each)) {
       const char sign = each.op == Op::Mod ? '%' : '/';
@@ -304,6 +299,37 @@ class Writer {
                  fmt::format("i32(u32({}) {} u32({}))", operands[0].text, sign, operands[1].text));
     }
     let(at, arithmetic_.compute(each.op, each.dtype, operands));
+  }
+
+  // Whether a sum has a term that is added to it with the other sign, as in (x + c) - c. What is left
+  // is what rounding did, but WGSL lets drivers add in any order and get x: a number that only we
+  // know to be 0 stands between.
+  bool takes_back(ValueId sum, ValueId term) const {
+    const Instruction& added = instruction(positive(sum));
+    if (added.op == Op::Add && added.code == Code::Compute)
+      return is_same_size(added.operands[0], term) || is_same_size(added.operands[1], term);
+    return added.op == Op::MulAdd && added.code == Code::Compute &&
+           is_same_size(added.operands[2], term);
+  }
+
+  bool is_same_size(ValueId a, ValueId b) const {
+    a = positive(a), b = positive(b);
+    const bool constants =
+        instruction(a).code == Code::Constant && instruction(b).code == Code::Constant;
+    return a == b || (constants && std::abs(std::bit_cast<double>(instruction(a).bits)) ==
+                                       std::abs(std::bit_cast<double>(instruction(b).bits)));
+  }
+
+  // Without the signs before it, and the same for all lanes.
+  ValueId positive(ValueId value) const {
+    const Instruction* at = &instruction(value);
+    while ((at->code == Code::Compute && at->op == Op::Neg) || at->code == Code::Splat)
+      at = &instruction(value = at->operands[0]);
+    return value;
+  }
+
+  const Instruction& instruction(ValueId value) const {
+    return program_.code[static_cast<size_t>(value)];
   }
 
   bool is_plain_division(const Instruction& each) const {
@@ -333,16 +359,31 @@ class Writer {
                                       : fmt::format("{}[{}]", buffer, at);
       return is_bool(dtype) ? fmt::format("({} != 0u)", element) : element;
     }
-    const int shift = byte_size(dtype) == 2 ? 1 : 2, in_word = (1 << shift) - 1;
-    const std::string word = is_written(each.bits)
-                                 ? fmt::format("atomicLoad(&{}[({}) >> {}u])", buffer, at, shift)
-                                 : fmt::format("{}[({}) >> {}u]", buffer, at, shift);
-    const int bits = static_cast<int>(8 * byte_size(dtype));
-    std::string part =
-        fmt::format("extractBits({}, (({}) & {}u) * {}u, {}u)", word, at, in_word, bits, bits);
-    if (is_bool(dtype)) return fmt::format("({} != 0u)", part);
-    if (is_signed(dtype)) return fmt::format("extractBits(bitcast<i32>({}), 0u, {}u)", part, bits);
-    return part;
+    const bool half = byte_size(dtype) == 2;
+    const int shift = half ? 1 : 2, in_word = (1 << shift) - 1;
+    std::string word = fmt::format("{}[({}) >> {}u]", buffer, at, shift);
+    if (is_vectors(each.bits)) {
+      if (half) word = fmt::format("{}[({}) >> 2u][(({}) >> 1u) & 1u]", buffer, at, at);
+    } else if (is_written(each.bits)) {
+      word = fmt::format("atomicLoad(&{})", word);
+    }
+    return unpacked(dtype, word, fmt::format("(({}) & {}u) * {}u", at, in_word, half ? 16 : 8));
+  }
+
+  // The element that begins at a bit of a word.
+  static std::string unpacked(DType dtype, const std::string& word, const std::string& bit) {
+    const auto bits = 8 * byte_size(dtype);
+    if (is_signed(dtype))
+      return fmt::format("extractBits(bitcast<i32>({}), {}, {}u)", word, bit, bits);
+    const std::string part = fmt::format("extractBits({}, {}, {}u)", word, bit, bits);
+    return is_bool(dtype) ? fmt::format("({} != 0u)", part) : part;
+  }
+
+  // The bits of an element at the bottom of a word of zeros.
+  static std::string packed(DType dtype, const std::string& value) {
+    if (is_bool(dtype)) return fmt::format("u32({})", value);
+    const std::string bits = is_signed(dtype) ? fmt::format("bitcast<u32>({})", value) : value;
+    return fmt::format("({} & {:#x}u)", bits, byte_size(dtype) == 2 ? 0xffff : 0xff);
   }
 
   // The number of the vector.
@@ -375,13 +416,38 @@ class Writer {
     line("let {} = {};", name,
          each.operands[1] == kNoValue ? value
                                       : guarded(text(each, 1), element_type(each.bits), value));
-    for (size_t i = 0; i < group.members.size(); ++i)
-      names_[group.members[i]] = fmt::format("{}.{}", name, "xyzw"[i]);
+    for (size_t i = 0; i < group.members.size(); ++i) {
+      if (!is_packed(each.bits)) {
+        names_[group.members[i]] = fmt::format("{}.{}", name, "xyzw"[i]);
+      } else if (byte_size(each.dtype) == 2) {
+        const std::string word = fmt::format("{}.{}", name, i < 2 ? 'x' : 'y');
+        let(group.members[i], unpacked(each.dtype, word, fmt::format("{}u", i % 2 * 16)));
+      } else {
+        let(group.members[i], unpacked(each.dtype, name, fmt::format("{}u", i * 8)));
+      }
+    }
+  }
+
+  // Elements from the first on, as many as a word has.
+  std::string packed_word(const Neighbours& group, size_t first) const {
+    std::string word;
+    for (size_t i = first; i < group.members.size(); ++i) {
+      const Instruction& member = program_.code[group.members[i]];
+      const size_t bit = (i - first) * 8 * byte_size(member.dtype);
+      if (bit >= 32) break;
+      word += fmt::format("{}({} << {}u)", word.empty() ? "" : " | ",
+                          packed(member.dtype, text(member, 2)), bit);
+    }
+    return word;
   }
 
   void store_neighbours(const Instruction& each, const Neighbours& group) {
     std::vector<std::string> values;
-    for (size_t member : group.members) values.push_back(text(program_.code[member], 2));
+    if (!is_packed(each.bits))
+      for (size_t member : group.members) values.push_back(text(program_.code[member], 2));
+    else
+      for (size_t i = 0; i < group.members.size(); i += 4 / byte_size(each.dtype))
+        values.push_back(packed_word(group, i));
     const std::string store =
         fmt::format("{}[{}] = {}({});", buffer_name(each.bits), vector_place(group),
                     element_type(each.bits), fmt::join(values, ", "));
@@ -416,16 +482,13 @@ class Writer {
            is_bool(each.dtype) ? fmt::format("u32({})", value) : value);
     } else {
       const bool half = byte_size(each.dtype) == 2;
-      const std::string bits = is_bool(each.dtype)     ? fmt::format("u32({})", value)
-                               : is_signed(each.dtype) ? fmt::format("bitcast<u32>({})", value)
-                                                       : value;
       line("{{");
       line("  let at = {};", where);
       line("  let shift = (at & {}u) * {}u;", half ? 1 : 3, half ? 16 : 8);
       line("  atomicAnd(&{}[at >> {}u], ~({:#x}u << shift));", buffer, half ? 1 : 2,
            half ? 0xffff : 0xff);
-      line("  atomicOr(&{}[at >> {}u], ({} & {:#x}u) << shift);", buffer, half ? 1 : 2, bits,
-           half ? 0xffff : 0xff);
+      line("  atomicOr(&{}[at >> {}u], {} << shift);", buffer, half ? 1 : 2,
+           packed(each.dtype, value));
       line("}}");
     }
     if (!condition.empty()) {

@@ -9,21 +9,31 @@
 
 namespace anneal::wgsl {
 
-struct ShaderOptions {
-  bool wide_index = false;  // positions may not fit 31 bits
+// What is known of the memory that buffers are.
+struct Memory {
   // By buffer: the one before it that is the same memory, and bound for both; empty: none is.
   std::vector<int> same_as = {};
+  // By buffer: whether nothing is stored into the piece of memory it is a part of; empty: no. WebGPU
+  // wants a piece bound for reading alone, or all its parts for writing too; what is bound for
+  // reading alone need not wait for other readers.
+  std::vector<bool> only_read = {};
+  friend bool operator==(const Memory&, const Memory&) = default;
+};
+
+struct ShaderOptions {
+  bool wide_index = false;  // positions may not fit 31 bits
+  Memory memory = {};
   int subgroup = 0;  // threads of a subgroup, always so many; 0: none, or they differ
 };
 
-// Buffers are bindings of group 0 by number, all of them read_write, so that parts of one piece of
-// memory can be bound side by side; those that are the same as another, or are never
-// touched, have none. Behind them comes
-// the uniform: (cells, 0, 0, 0) and then the sizes as 64-bit words, two a row.
+// Buffers are bindings of group 0 by number; those that are the same as another, or are never
+// touched, have none. Behind them comes the uniform: (cells, 0, 0, 0) and then the sizes as 64-bit
+// words, two a row.
 struct Shader {
   std::string text;
   int threads = 1;           // of a group
   std::vector<int> buffers;  // that have a binding, in order
+  std::vector<bool> only_read;  // of each of these
 };
 
 // Groups along x; beyond that they are counted in rows of so many.

@@ -332,10 +332,15 @@ struct TimestampWrites {
   QuerySet query_set;
   uint32_t begin_index, end_index;
 };
+// wgpu-native's of 2025.
+struct TimestampWritesWithoutChain {
+  QuerySet query_set;
+  uint32_t begin_index, end_index;
+};
 struct ComputePassDescriptor {
   ChainedStruct* next;
   StringView label;
-  const TimestampWrites* timestamp_writes;
+  const void* timestamp_writes;
 };
 inline constexpr uint32_t kTimestampQueries = 2;
 struct QuerySetDescriptor {

@@ -244,26 +244,32 @@ std::vector<AdapterInfo> adapters() {
   return infos;
 }
 
-Adapter choose_adapter(Connection& connection, std::string_view selector) {
-  std::vector<Adapter> found = request_adapters(connection);
-  if (found.empty())
-    fail(fmt::format("WebGPU finds no GPU here (library {})", connection.library().path),
-         how_to_get_an_adapter() + "; `anneal doctor` shows each part");
+size_t choose_among(std::span<const AdapterInfo> adapters, std::string_view selector) {
   // More digits than a number of adapters has are a name that nobody has.
   const bool is_number =
       !selector.empty() && selector.size() < 6 &&
       std::ranges::all_of(selector, [](unsigned char c) { return std::isdigit(c) != 0; });
   const size_t number = is_number ? std::stoul(std::string(selector)) : 0;
   std::vector<std::string> names;
-  for (size_t i = 0; i < found.size(); ++i) {
-    const AdapterInfo& info = found[i].info();
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    const AdapterInfo& info = adapters[i];
     names.push_back(fmt::format("{} \"{}\" ({})", i, info.name, info.backend));
     if (is_number ? i == number
                   : lower(info.name + " " + info.vendor).find(lower(selector)) != std::string::npos)
-      return std::move(found[i]);
+      return i;
   }
   fail(fmt::format("there is no GPU \"{}\"", selector),
        fmt::format("choose one by its number or a part of its name: {}", fmt::join(names, ", ")));
+}
+
+Adapter choose_adapter(Connection& connection, std::string_view selector) {
+  std::vector<Adapter> found = request_adapters(connection);
+  if (found.empty())
+    fail(fmt::format("WebGPU finds no GPU here (library {})", connection.library().path),
+         how_to_get_an_adapter() + "; `anneal doctor` shows each part");
+  std::vector<AdapterInfo> infos;
+  for (const Adapter& adapter : found) infos.push_back(adapter.info());
+  return std::move(found[choose_among(infos, selector)]);
 }
 
 std::string how_to_get_an_adapter() {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,7 +85,9 @@ class Adapter {
 
 // In the order of adapters().
 std::vector<Adapter> request_adapters(Connection& connection);
-// By its place in adapters() ("1"), by a part of its name ("nvidia"), or the first ("").
+// By its place in adapters() ("1"), by a part of its name ("nvidia"), or the first (""): which of
+// these that is. A UserError lists them where it is none.
+size_t choose_among(std::span<const AdapterInfo> adapters, std::string_view selector);
 Adapter choose_adapter(Connection& connection, std::string_view selector);
 
 Limits limits_of(const abi::Limits& limits);

@@ -15,18 +15,23 @@ constexpr uint64_t kBufferUsage =
     abi::kStorage | abi::kUniform | abi::kCopySource | abi::kCopyTarget;
 // Room for a vec4 at the end, whatever the length.
 constexpr int64_t kBufferGranularity = 16;
-// WebGPU allows 4096 queries a set, two a dispatch.
+// WebGPU allows 4096 queries a set, two a pass.
 constexpr size_t kTimedAtOnce = 2048;
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 class Pass {
  public:
-  Pass(GpuState& state, abi::CommandEncoder encoder, const abi::TimestampWrites* times)
+  Pass(GpuState& state, abi::CommandEncoder encoder, const abi::TimestampWrites* times = nullptr)
       : library_(state.library()),
         most_(static_cast<uint32_t>(state.limits.workgroups_per_dimension)) {
+    abi::TimestampWritesWithoutChain older{};
+    if (times) older = {times->query_set, times->begin_index, times->end_index};
     abi::ComputePassDescriptor descriptor{};
-    descriptor.timestamp_writes = times;
+    if (times)
+      descriptor.timestamp_writes = library_.wgpu_native_of_2025()
+                                        ? static_cast<const void*>(&older)
+                                        : static_cast<const void*>(times);
     pass_ = library_.begin_compute_pass(encoder, &descriptor);
   }
   ~Pass() {
@@ -190,7 +195,7 @@ void Gpu::submit(std::span<const Dispatch> dispatches) {
   state_->check();
   abi::CommandEncoder encoder = state_->encoder();
   {
-    Pass pass(*state_, encoder, nullptr);
+    Pass pass(*state_, encoder);
     for (const Dispatch& dispatch : dispatches) pass.add(dispatch);
   }
   state_->counters.dispatches += static_cast<int64_t>(dispatches.size());
@@ -198,15 +203,15 @@ void Gpu::submit(std::span<const Dispatch> dispatches) {
   state_->bound_queue();
 }
 
-std::vector<double> Gpu::submit_timed(std::span<const Dispatch> dispatches) {
+std::vector<double> Gpu::submit_timed(std::span<const std::vector<Dispatch>> lists) {
   if (!timestamps())
     fail(fmt::format("the GPU \"{}\" does not tell how long kernels take", adapter().name),
          "measure whole runs instead, or choose another GPU with --adapter");
   Lock lock(state_->mutex);
   state_->check();
   std::vector<double> seconds;
-  for (size_t begin = 0; begin < dispatches.size(); begin += kTimedAtOnce) {
-    const auto part = dispatches.subspan(begin, std::min(kTimedAtOnce, dispatches.size() - begin));
+  for (size_t begin = 0; begin < lists.size(); begin += kTimedAtOnce) {
+    const auto part = lists.subspan(begin, std::min(kTimedAtOnce, lists.size() - begin));
     const size_t count = 2 * part.size();
     const QuerySet queries(*state_, count);
     const auto bytes = static_cast<int64_t>(count * sizeof(uint64_t));
@@ -218,11 +223,12 @@ std::vector<double> Gpu::submit_timed(std::span<const Dispatch> dispatches) {
     for (size_t i = 0; i < part.size(); ++i) {
       const auto first = static_cast<uint32_t>(2 * i);
       const abi::TimestampWrites writes{nullptr, queries.handle(), first, first + 1};
-      Pass(*state_, encoder, &writes).add(part[i]);
+      Pass pass(*state_, encoder, &writes);
+      for (const Dispatch& dispatch : part[i]) pass.add(dispatch);
+      state_->counters.dispatches += static_cast<int64_t>(part[i].size());
     }
     state_->library().resolve_queries(encoder, queries.handle(), 0, static_cast<uint32_t>(count),
                                       resolved.handle(), 0);
-    state_->counters.dispatches += static_cast<int64_t>(part.size());
     state_->submit(encoder);
     std::vector<uint64_t> times(count);
     read(resolved, 0, std::as_writable_bytes(std::span(times)));

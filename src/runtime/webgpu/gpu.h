@@ -183,9 +183,9 @@ class Gpu {
 
   // All of them in one submit. Waits only for what was submitted long before.
   void submit(std::span<const Dispatch> dispatches);
-  // The same, waits, and gives the seconds of each dispatch; where timestamps() is false a
-  // UserError.
-  std::vector<double> submit_timed(std::span<const Dispatch> dispatches);
+  // The same for several lists, one after another: waits, and gives the seconds of each, by the
+  // clock of the GPU. A UserError where timestamps() is false.
+  std::vector<double> submit_timed(std::span<const std::vector<Dispatch>> lists);
   // Until all that was submitted has ended.
   void wait();
 

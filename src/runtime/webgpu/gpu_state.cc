@@ -253,7 +253,7 @@ const GpuState::Layout& GpuState::layout(const std::vector<BufferSlot>& buffers,
   std::vector<abi::BindGroupLayoutEntryWithoutArrays> older;
   for (const abi::BindGroupLayoutEntry& e : entries)
     older.push_back({e.next, e.binding, e.visibility, e.buffer, e.others});
-  const bool without_arrays = library_.of_2025 && library_.polled;
+  const bool without_arrays = library_.wgpu_native_of_2025();
 
   abi::BindGroupLayoutDescriptor group{};
   group.entry_count = entries.size();

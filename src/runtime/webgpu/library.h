@@ -31,6 +31,8 @@ class Library {
   const abi::FeatureNumbers& features() const {
     return of_2025 ? abi::kFeatures2025 : abi::kFeatures;
   }
+  // Some of its structures are shorter than everybody else's.
+  bool wgpu_native_of_2025() const { return of_2025 && polled; }
   std::string interface() const;  // for people to read
 
 #define ANNEAL_WEBGPU_MEMBER(member, name, result, parameters) result(*member) parameters = nullptr;

@@ -4,15 +4,14 @@
 #include <cstdlib>
 #include <list>
 #include <mutex>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/call_site.h"
-#include "codegen/wgsl/wgsl.h"
-#include "kernel/lower.h"
 #include "runtime/distinct_bodies.h"
+#include "runtime/webgpu/gpu_kernel.h"
 #include "runtime/webgpu/pipeline_cache.h"
-#include "symbolic/bounds.h"
 #include "symbolic/index_program.h"
 
 namespace anneal {
@@ -32,33 +31,6 @@ class GpuMemory : public DeviceMemory {
 
 const webgpu::Buffer* buffer_of(Place place) {
   return static_cast<const webgpu::Buffer*>(place.memory);
-}
-
-// Lowered so that its tiles fit the memory of a group: the less is kept there, the smaller they
-// are.
-LoweredBody lower_within(const KernelBody& body, Capabilities capabilities, int64_t most) {
-  std::vector<std::string> disabled;
-  while (true) {
-    LoweredBody lowered = lower(body, {.capabilities = capabilities, .disabled = disabled});
-    const wgsl::LocalBytes bytes = wgsl::local_bytes(lowered.program);
-    if (bytes.of_group <= most && bytes.of_thread <= wgsl::kMostThreadBytes) return lowered;
-    if (capabilities.fast_memory_bytes > 1024) {
-      capabilities.fast_memory_bytes /= 2;
-      capabilities.nearest_memory_bytes /= 2;
-      capabilities.tile_memory_bytes /= 2;
-    } else if (disabled.empty()) {
-      disabled = {"stage", "one-pass"};
-    } else {
-      throw InternalError("a kernel does not fit the memory of a group");
-    }
-  }
-}
-
-// Positions that need more than 31 bits.
-bool is_wide(const KernelBody& body) {
-  constexpr int64_t kMost = INT32_MAX;
-  return std::ranges::any_of(body.buffers,
-                             [](NodeRef buffer) { return bounds(buffer->dim(0)).max > kMost; });
 }
 
 // A GPU and the kernels that were made for it.
@@ -97,10 +69,9 @@ class GpuExecutable : public Executable {
     GraphScope scope(*schedule.graph);
     std::vector<NodeRef> cells, elements;
     for (const KernelBody* body : distinct.bodies) {
-      LoweredBody lowered = lower_within(*body, capabilities, gpu().limits().workgroup_bytes);
-      lowered.program.name = fmt::format("kernel{}", kernels_.size());
-      kernels_.push_back({std::move(lowered.program), is_wide(*body), {}});
-      cells.push_back(lowered.cells);
+      GpuKernel made = make_gpu_kernel(*body, capabilities, gpu());
+      cells.push_back(made.cells);
+      kernels_.push_back({std::move(made), fmt::format("kernel{}", kernels_.size()), {}});
     }
     for (const ScheduleBuffer& buffer : schedule.buffers) {
       element_bytes_.push_back(static_cast<int64_t>(byte_size(buffer.dtype)));
@@ -114,9 +85,11 @@ class GpuExecutable : public Executable {
       for (const KernelPhase& phase : kernel.phases) {
         phases_.push_back(parts_.size());
         for (const KernelPart& part : phase) {
-          Part made{static_cast<size_t>(distinct.of_part[next++]), part.arguments, {}};
+          Part made{static_cast<size_t>(distinct.of_part[next++]), part.arguments, {}, {}};
           for (NodeRef variable : part.body.variables)
             made.sizes.push_back(number_of(variable, variables));
+          made.expected = expected_memory(kernels_[made.kernel].kernel.program, schedule,
+                                          made.arguments);
           parts_.push_back(std::move(made));
         }
       }
@@ -126,31 +99,36 @@ class GpuExecutable : public Executable {
 
   void run(const RunArguments& arguments, int begin, int end) const override {
     std::lock_guard lock(mutex_);
-    if (open_ != current_->get()) move_to(current_->get());
-    const Ready& ready = prepared(arguments);
-    const size_t first = phases_[static_cast<size_t>(begin)],
-                 last = phases_[static_cast<size_t>(end)];
-    std::vector<webgpu::Dispatch> dispatches;
-    for (size_t i = first; i < last; ++i)
-      if (ready.dispatches[i].pipeline) dispatches.push_back(ready.dispatches[i]);
+    const std::vector<webgpu::Dispatch> dispatches = dispatches_of(prepared(arguments), begin, end);
     if (!dispatches.empty()) gpu().submit(dispatches);
+  }
+
+  std::vector<double> run_timed(const RunArguments& arguments,
+                                std::span<const int> bounds) const override {
+    std::lock_guard lock(mutex_);
+    const Ready& ready = prepared(arguments);
+    std::vector<std::vector<webgpu::Dispatch>> lists;
+    for (size_t i = 0; i + 1 < bounds.size(); ++i)
+      lists.push_back(dispatches_of(ready, bounds[i], bounds[i + 1]));
+    return gpu().submit_timed(lists);
   }
 
  private:
   struct Variant {
-    std::vector<int> same_as;
+    wgsl::Memory memory;
     std::vector<int> buffers;  // that are bound
     std::shared_ptr<const webgpu::Pipeline> pipeline;
   };
   struct Code {
-    Program program;
-    bool wide;
+    GpuKernel kernel;
+    std::string name;
     std::list<Variant> variants;
   };
   struct Part {
     size_t kernel;
     std::vector<int> arguments;
     std::vector<int> sizes;
+    wgsl::Memory expected;  // of its arguments, before they are known
   };
   // What a place is to the GPU. Its buffers keep their handles while anything is bound to them.
   struct Stretch {
@@ -178,31 +156,47 @@ class GpuExecutable : public Executable {
     return 16 * (1 + (program.sizes + 1) / 2);
   }
 
-  webgpu::KernelSource source_of(const Code& kernel, const std::vector<int>& same_as,
-                                 std::vector<int>& bound) const {
-    const webgpu::AdapterInfo& adapter = gpu().adapter();
-    const bool same_size = adapter.subgroup_min == adapter.subgroup_max;
-    const int subgroup = gpu().subgroups() && same_size ? adapter.subgroup_min : 0;
-    wgsl::Shader shader = wgsl::write_shader(kernel.program, {kernel.wide, same_as, subgroup});
-    bound = shader.buffers;
+  webgpu::KernelSource source_of(const Code& code, Variant& variant) const {
+    wgsl::Shader shader = shader_of(code.kernel, gpu(), variant.memory);
+    variant.buffers = shader.buffers;
     webgpu::KernelSource source;
-    source.name = kernel.program.name;
+    source.name = code.name;
     source.wgsl = std::move(shader.text);
-    source.buffers.assign(bound.size(), {webgpu::Access::ReadWrite, 0});
-    source.uniform_bytes = uniform_bytes(kernel.program);
+    for (bool only_read : shader.only_read)
+      source.buffers.push_back(
+          {only_read ? webgpu::Access::Read : webgpu::Access::ReadWrite, 0});
+    source.uniform_bytes = uniform_bytes(code.kernel.program);
     return source;
   }
 
-  // Nearly always no two buffers of a kernel are the same.
-  void compile_all() const {
+  const Variant* find_variant(size_t kernel, const wgsl::Memory& memory) const {
+    for (const Variant& known : kernels_[kernel].variants)
+      if (known.memory == memory) return &known;
+    return nullptr;
+  }
+
+  // What parts need for such memory of their arguments, all at once. Nearly always it is what was
+  // expected.
+  void compile(std::span<const wgsl::Memory* const> of_parts) const {
+    std::vector<Variant*> fresh;
     std::vector<webgpu::KernelSource> sources;
-    std::vector<std::vector<int>> bound(kernels_.size());
-    for (size_t i = 0; i < kernels_.size(); ++i)
-      sources.push_back(source_of(kernels_[i], {}, bound[i]));
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const size_t kernel = parts_[i].kernel;
+      if (!of_parts[i] || find_variant(kernel, *of_parts[i])) continue;
+      kernels_[kernel].variants.push_back({*of_parts[i], {}, {}});
+      fresh.push_back(&kernels_[kernel].variants.back());
+      sources.push_back(source_of(kernels_[kernel], *fresh.back()));
+    }
+    if (fresh.empty()) return;
     std::vector<std::shared_ptr<const webgpu::Pipeline>> pipelines =
         open_->pipelines.compile(sources);
-    for (size_t i = 0; i < kernels_.size(); ++i)
-      kernels_[i].variants.push_back({{}, std::move(bound[i]), std::move(pipelines[i])});
+    for (size_t i = 0; i < fresh.size(); ++i) fresh[i]->pipeline = std::move(pipelines[i]);
+  }
+
+  void compile_all() const {
+    std::vector<const wgsl::Memory*> expected;
+    for (const Part& part : parts_) expected.push_back(&part.expected);
+    compile(expected);
   }
 
   // After the GPU it was made for was lost.
@@ -214,32 +208,6 @@ class GpuExecutable : public Executable {
     compile_all();
   }
 
-  const Variant& variant(Code& kernel, const std::vector<int>& same_as) const {
-    for (const Variant& known : kernel.variants)
-      if (known.same_as == same_as) return known;
-    Variant fresh{same_as, {}, {}};
-    const webgpu::KernelSource source = source_of(kernel, same_as, fresh.buffers);
-    fresh.pipeline = open_->pipelines.compile({&source, 1}).front();
-    kernel.variants.push_back(std::move(fresh));
-    return kernel.variants.back();
-  }
-
-  // Which arguments are the same memory as one before them; empty: none.
-  static std::vector<int> same_memory(const Part& part, std::span<const Place> places) {
-    std::vector<int> same(part.arguments.size(), -1);
-    bool any = false;
-    for (size_t i = 0; i < same.size(); ++i) {
-      const Place& mine = places[static_cast<size_t>(part.arguments[i])];
-      for (size_t k = 0; k < i && same[i] < 0; ++k) {
-        const Place& other = places[static_cast<size_t>(part.arguments[k])];
-        if (mine.memory && mine.memory == other.memory && mine.offset == other.offset)
-          same[i] = same[k] < 0 ? static_cast<int>(k) : same[k];
-      }
-      any = any || same[i] >= 0;
-    }
-    return any ? same : std::vector<int>();
-  }
-
   static std::vector<Stretch> stretches_of(std::span<const Place> places) {
     std::vector<Stretch> stretches;
     for (const Place& place : places)
@@ -247,8 +215,16 @@ class GpuExecutable : public Executable {
     return stretches;
   }
 
+  std::vector<webgpu::Dispatch> dispatches_of(const Ready& ready, int begin, int end) const {
+    std::vector<webgpu::Dispatch> dispatches;
+    for (size_t i = phases_[static_cast<size_t>(begin)]; i < phases_[static_cast<size_t>(end)]; ++i)
+      if (ready.dispatches[i].pipeline) dispatches.push_back(ready.dispatches[i]);
+    return dispatches;
+  }
+
   const Ready& prepared(const RunArguments& arguments) const {
     constexpr size_t kMost = 8;
+    if (open_ != current_->get()) move_to(current_->get());
     const std::vector<Stretch> stretches = stretches_of(arguments.buffers);
     for (auto known = ready_.begin(); known != ready_.end(); ++known)
       if (known->stretches == stretches && std::ranges::equal(known->sizes, arguments.sizes)) {
@@ -278,7 +254,7 @@ class GpuExecutable : public Executable {
     int64_t bytes = 0;
     for (const Part& part : parts_) {
       offsets.push_back(bytes);
-      bytes += (uniform_bytes(kernels_[part.kernel].program) + unit - 1) / unit * unit;
+      bytes += (uniform_bytes(kernels_[part.kernel].kernel.program) + unit - 1) / unit * unit;
     }
     std::vector<uint32_t> words(static_cast<size_t>(bytes) / 4);
     for (size_t i = 0; i < parts_.size(); ++i) {
@@ -294,13 +270,27 @@ class GpuExecutable : public Executable {
     ready.uniforms = gpu().create_buffer(bytes, "sizes");
     gpu().write(ready.uniforms, 0, std::as_bytes(std::span(words)));
 
+    std::vector<std::optional<wgsl::Memory>> memory(parts_.size());
+    std::vector<const wgsl::Memory*> wanted(parts_.size(), nullptr);
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (cells[parts_[i].kernel] == 0) continue;
+      std::vector<ArgumentPlace> arguments_at;
+      for (int number : parts_[i].arguments) {
+        const Place& place = places[static_cast<size_t>(number)];
+        arguments_at.push_back({place.memory ? buffer_of(place)->handle() : nullptr, place.offset});
+      }
+      const Program& program = kernels_[parts_[i].kernel].kernel.program;
+      wanted[i] = &memory[i].emplace(memory_of(program, arguments_at));
+    }
+    compile(wanted);
+
     for (size_t i = 0; i < parts_.size(); ++i) {
       const Part& part = parts_[i];
-      Code& kernel = kernels_[part.kernel];
+      const Code& kernel = kernels_[part.kernel];
       const int64_t count = cells[part.kernel];
       ready.dispatches.emplace_back();
       if (count == 0) continue;
-      const Variant& code = variant(kernel, same_memory(part, places));
+      const Variant& code = *find_variant(part.kernel, *memory[i]);
       std::vector<webgpu::Binding> bindings;
       int empty = 0;
       for (int number : code.buffers) {
@@ -312,7 +302,7 @@ class GpuExecutable : public Executable {
         else
           bindings.push_back(nothing(empty++));
       }
-      bindings.push_back({&ready.uniforms, offsets[i], uniform_bytes(kernel.program)});
+      bindings.push_back({&ready.uniforms, offsets[i], uniform_bytes(kernel.kernel.program)});
       ready.groups.push_back(gpu().bind(*code.pipeline, bindings));
       const int64_t columns = std::min(count, wgsl::kGroupsInRow);
       const int64_t rows = (count + columns - 1) / columns;
@@ -359,6 +349,16 @@ class WebGpuDevice : public Device {
   std::string_view name() const override { return "webgpu"; }
   const Capabilities& capabilities() const override { return capabilities_; }
 
+  LoweredBody lower_body(const KernelBody& body) const override {
+    GpuKernel made = make_gpu_kernel(body, capabilities_, *gpu());
+    return {std::move(made.program), made.cells};
+  }
+  std::string shader_text(const Schedule& schedule, const KernelPart& part) const {
+    const GpuKernel kernel = make_gpu_kernel(part.body, capabilities_, *gpu());
+    return shader_of(kernel, *gpu(), expected_memory(kernel.program, schedule, part.arguments))
+        .text;
+  }
+
   std::unique_ptr<Executable> compile(const Schedule& schedule,
                                       std::span<const NodeRef> variables) override {
     for (const Kernel& kernel : schedule.kernels)
@@ -379,6 +379,7 @@ class WebGpuDevice : public Device {
   int64_t available_bytes() const override { return int64_t{1} << 60; }  // nobody tells
 
   bool shares_host_memory() const override { return false; }
+  bool has_clock() const override { return gpu()->timestamps(); }
   void wait() override { gpu()->wait(); }
   void recover() override { current_->recover(); }
   DeviceCounters counters() const override {
@@ -446,6 +447,10 @@ Capabilities webgpu_capabilities(const Gpu& gpu, WebGpuOptions::Tiles tiles) {
 
 std::shared_ptr<Gpu> gpu_of(const Device& device) {
   return dynamic_cast<const WebGpuDevice&>(device).gpu();
+}
+
+std::string shader_text(const Device& device, const Schedule& schedule, const KernelPart& part) {
+  return dynamic_cast<const WebGpuDevice&>(device).shader_text(schedule, part);
 }
 
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {

@@ -29,6 +29,10 @@ std::unique_ptr<Device> make_webgpu_device(
 // What such a device computes on now.
 std::shared_ptr<webgpu::Gpu> gpu_of(const Device& device);
 
+// The WGSL that such a device runs a part of a kernel as. In the current graph, which must be the
+// schedule's own.
+std::string shader_text(const Device& device, const Schedule& schedule, const KernelPart& part);
+
 // What kernels may use of it.
 Capabilities webgpu_capabilities(const webgpu::Gpu& gpu, WebGpuOptions::Tiles tiles);
 
