@@ -104,12 +104,17 @@ TEST_CASE("schedule fuzz: machine code computes the program, with everything lef
 // With the limits and tiles that ANNEAL_WEBGPU_LIMITS and ANNEAL_WEBGPU_TILES ask for; ctest runs
 // it with the least limits and with the adapter's own.
 TEST_CASE("schedule fuzz: a GPU computes the program") {
+  constexpr uint64_t kGraphs = 1000;
   const std::unique_ptr<Device> device = make_webgpu_device();
   const std::vector<Toggle>& toggles = schedule_toggles();
-  fuzz(1000, {.f64 = false, .max_elements = 500}, [&](uint64_t seed) {
+  fuzz(kGraphs, {.f64 = false, .max_elements = 500}, [&](uint64_t seed) {
     const Toggle& toggle = toggles[seed % toggles.size()];
     return std::vector<Check>{[&device, toggle](const GraphRuns& runs) {
       return with(runs.check_on(*device, toggle), toggle.text());
     }};
   });
+  const webgpu::Limits limits = gpu_of(*device)->limits();
+  MESSAGE(fmt::format("{} graphs, with {} storage buffers, {} MiB bindings, {} invocations",
+                      graphs(kGraphs), limits.storage_buffers, limits.storage_binding_bytes >> 20,
+                      limits.workgroup_invocations));
 }
