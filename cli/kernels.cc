@@ -160,7 +160,8 @@ std::string_view meaning(UnfusedReason reason) {
     case UnfusedReason::Limit: return "the device has no room for more in one kernel";
     case UnfusedReason::Reduce: return "a sum of sums would repeat the inner one";
     case UnfusedReason::Shape: return "others run over it in another order or shape";
-    case UnfusedReason::Dtype: return "its dtype is narrow: reading it costs less than computing it again";
+    case UnfusedReason::Dtype:
+      return "its dtype is narrow: reading it costs less than computing it again";
     case UnfusedReason::Size: return "too few rows would be left to share the work";
   }
   return "";
@@ -294,7 +295,8 @@ void write_json(const models::ProgramRow& row, const KernelsOptions& options,
   Json kernels = Json::array(), unfused = Json::array();
   for (size_t i = 0; i < listing.kernels.size(); ++i)
     if (is_wanted(options, i)) {
-      Json kernel = kernel_json(listing.kernels[i], i, form, listing.schedule, device.kernel_device());
+      Json kernel =
+          kernel_json(listing.kernels[i], i, form, listing.schedule, device.kernel_device());
       if (options.time) kernel.set("time_ns", times.seconds[i] * 1e9);
       kernels.add(kernel);
     }

@@ -71,14 +71,16 @@ TEST_CASE("wgsl: functions that are called often do not branch") {
 // is.
 TEST_CASE("wgsl: loads under a condition do not branch") {
   const Tensor x = input("x", {512, 16});
+  bool any = false;
   for (const Program& program : kernels_of(sum(pad(x, {{1, 1}, {1, 1}}), {0}) * 2)) {
     const std::string text = wgsl::write_shader(program).text;
     for (size_t at = text.find("if ("); at != std::string::npos; at = text.find("if (", at + 1)) {
       const std::string line = text.substr(at, text.find('\n', at) - at);
       CHECK_MESSAGE(line.find(" = b1[") == std::string::npos, text);
     }
-    CHECK_MESSAGE(text.find("= select(0u, ") != std::string::npos, text);
+    any = any || text.find("= select(0u, ") != std::string::npos;
   }
+  CHECK(any);
 }
 
 // A sine is hundreds of instructions, and threads have up to 64 elements each.

@@ -178,7 +178,7 @@ class Planner {
   std::vector<std::vector<NodeRef>> groups_;
   std::vector<Region> regions_;
   int lanes_ = 1;
-  size_t turned_axis_ = kNoAxis;  // along which loads are transposed
+  size_t turned_axis_ = kNoAxis;   // along which loads are transposed
   bool groups_have_rows_ = false;  // each for one result, whose terms its threads share
 };
 

@@ -167,8 +167,7 @@ class Splitter {
     std::ranges::stable_sort(partials, {}, [&](NodeRef store) { return loops_of(store); });
     for (NodeRef partial : partials) {
       std::vector<NodeRef> together{partial};
-      if (!fragment_.phases.empty() &&
-          loops_of(fragment_.phases.back()[0]) == loops_of(partial)) {
+      if (!fragment_.phases.empty() && loops_of(fragment_.phases.back()[0]) == loops_of(partial)) {
         together.insert(together.begin(), fragment_.phases.back().begin(),
                         fragment_.phases.back().end());
         if (buffers_of(together).size() > most_buffers_) together = {partial};
@@ -200,9 +199,9 @@ class Splitter {
   void split_one(NodeRef reduction, double pieces, std::vector<NodeRef>& partials,
                  NodeMap<NodeRef>& totals) {
     // One group adds so few in no time.
-    const bool nested = std::ranges::any_of(
-        topological_order({&reduction, 1}),
-        [&](NodeRef node) { return node != reduction && is_reduce_over(node->op); });
+    const bool nested = std::ranges::any_of(topological_order({&reduction, 1}), [&](NodeRef node) {
+      return node != reduction && is_reduce_over(node->op);
+    });
     if (parallel_ > 0 && space_.empty() && !nested && elements_of(reduction) <= kFewTerms) return;
     std::vector<NodeRef> axes(reduction->sources().begin() + 1, reduction->sources().end());
     double longest = 0;

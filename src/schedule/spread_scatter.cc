@@ -34,9 +34,10 @@ NodeRef as_sum(NodeRef target, NodeRef places, NodeRef values, int64_t axis) {
   auto for_each_result = [&](NodeRef node) {
     return make_tail(Op::Expand, make_tail(Op::Reshape, node, beside), all);
   };
-  NodeRef here = make(Op::Eq, {for_each_result(make_cast(places, DType::I32)),
-                               make_iota(DType::I32, all, axis)});
-  NodeRef added = make(Op::Where, {here, for_each_result(values), make_const(values->dtype, 0, all)});
+  NodeRef here = make(
+      Op::Eq, {for_each_result(make_cast(places, DType::I32)), make_iota(DType::I32, all, axis)});
+  NodeRef added =
+      make(Op::Where, {here, for_each_result(values), make_const(values->dtype, 0, all)});
   const int64_t summed = axis + 1;
   NodeRef sum = make_axes(Op::ReduceSum, added, {&summed, 1});
   return make(Op::Add, {target, make_tail(Op::Reshape, sum, target->shape->dims())});

@@ -301,9 +301,9 @@ class Writer {
     let(at, arithmetic_.compute(each.op, each.dtype, operands));
   }
 
-  // Whether a sum has a term that is added to it with the other sign, as in (x + c) - c. What is left
-  // is what rounding did, but WGSL lets drivers add in any order and get x: a number that only we
-  // know to be 0 stands between.
+  // Whether a sum has a term that is added to it with the other sign, as in (x + c) - c. What is
+  // left is what rounding did, but WGSL lets drivers add in any order and get x: a number that only
+  // we know to be 0 stands between.
   bool takes_back(ValueId sum, ValueId term) const {
     const Instruction& added = instruction(positive(sum));
     if (added.op == Op::Add && added.code == Code::Compute)

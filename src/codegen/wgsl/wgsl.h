@@ -13,9 +13,9 @@ namespace anneal::wgsl {
 struct Memory {
   // By buffer: the one before it that is the same memory, and bound for both; empty: none is.
   std::vector<int> same_as = {};
-  // By buffer: whether nothing is stored into the piece of memory it is a part of; empty: no. WebGPU
-  // wants a piece bound for reading alone, or all its parts for writing too; what is bound for
-  // reading alone need not wait for other readers.
+  // By buffer: whether nothing is stored into the piece of memory it is a part of; empty: no.
+  // WebGPU wants a piece bound for reading alone, or all its parts for writing too; what is bound
+  // for reading alone need not wait for other readers.
   std::vector<bool> only_read = {};
   friend bool operator==(const Memory&, const Memory&) = default;
 };
@@ -31,8 +31,8 @@ struct ShaderOptions {
 // words, two a row.
 struct Shader {
   std::string text;
-  int threads = 1;           // of a group
-  std::vector<int> buffers;  // that have a binding, in order
+  int threads = 1;              // of a group
+  std::vector<int> buffers;     // that have a binding, in order
   std::vector<bool> only_read;  // of each of these
 };
 

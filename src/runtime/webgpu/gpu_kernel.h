@@ -31,7 +31,6 @@ wgsl::Memory memory_of(const Program& program, std::span<const ArgumentPlace> ar
 wgsl::Memory expected_memory(const Program& program, const Schedule& schedule,
                              std::span<const int> arguments);
 
-wgsl::Shader shader_of(const GpuKernel& kernel, const webgpu::Gpu& gpu,
-                       const wgsl::Memory& memory);
+wgsl::Shader shader_of(const GpuKernel& kernel, const webgpu::Gpu& gpu, const wgsl::Memory& memory);
 
 }  // namespace anneal

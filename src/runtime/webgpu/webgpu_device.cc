@@ -88,8 +88,8 @@ class GpuExecutable : public Executable {
           Part made{static_cast<size_t>(distinct.of_part[next++]), part.arguments, {}, {}};
           for (NodeRef variable : part.body.variables)
             made.sizes.push_back(number_of(variable, variables));
-          made.expected = expected_memory(kernels_[made.kernel].kernel.program, schedule,
-                                          made.arguments);
+          made.expected =
+              expected_memory(kernels_[made.kernel].kernel.program, schedule, made.arguments);
           parts_.push_back(std::move(made));
         }
       }
@@ -163,8 +163,7 @@ class GpuExecutable : public Executable {
     source.name = code.name;
     source.wgsl = std::move(shader.text);
     for (bool only_read : shader.only_read)
-      source.buffers.push_back(
-          {only_read ? webgpu::Access::Read : webgpu::Access::ReadWrite, 0});
+      source.buffers.push_back({only_read ? webgpu::Access::Read : webgpu::Access::ReadWrite, 0});
     source.uniform_bytes = uniform_bytes(code.kernel.program);
     return source;
   }
