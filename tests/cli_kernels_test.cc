@@ -199,6 +199,15 @@ TEST_CASE("cli: kernels of a GPU are WGSL") {
                  "kernels of device \"cpu\" have no wgsl"));
 }
 
+TEST_CASE("cli: kernels of a GPU are as many as the CPU's where its limits allow") {
+  for (const char* program : {"mlp", "conv", "attention"}) {
+    INFO(program);
+    const Json cpu = json_of(fmt::format("kernels {} --device cpu", program));
+    const Json gpu = json_of(fmt::format("kernels {} --device webgpu", program));
+    CHECK(gpu["kernels"].size() == cpu["kernels"].size());
+  }
+}
+
 TEST_CASE("cli: kernels says which limit of the device a value is stored for") {
   const EnvironmentScope least("ANNEAL_WEBGPU_LIMITS", "minimum");
   const std::string command = "kernels mlp --device webgpu";

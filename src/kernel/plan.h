@@ -124,7 +124,8 @@ class Planner {
   Operands operands_of(const Region& region, size_t rows, size_t columns);
   std::vector<size_t> side_axes(const std::vector<NodeRef>& here,
                                 const std::vector<NodeRef>& there);
-  bool can_flatten(std::span<const NodeRef> roots, std::span<const size_t> axes);
+  bool can_flatten(std::span<const NodeRef> roots, std::span<const size_t> axes,
+                   std::span<const NodeRef> known = {});
   void choose_product_tile(ProductPlan& plan) const;
   void choose_product_blocks(ProductPlan& plan, const Region& region);
   void choose_staged(ProductPlan& plan, const Region& region, const Operands& operands);

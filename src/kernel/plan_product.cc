@@ -25,8 +25,9 @@ constexpr double kCellsToShare = 16, kFewestCells = 4;
 constexpr double kWorthPacking = 0.04;  // part of all steps that more cells may cost
 constexpr int64_t kSmallestBlock = 64;
 constexpr double kVectorsTogether = 4;
-constexpr int64_t kShortSum = 8;   // steps of a loop that are too few for it
-constexpr int64_t kDeepest = 384;  // steps of a sum that one block of it takes
+constexpr int64_t kShortSum = 8;        // steps of a loop that are too few for it
+constexpr int64_t kDeepest = 384;       // steps of a sum that one block of it takes
+constexpr double kEnoughColumns = 512;  // for one block
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -108,12 +109,14 @@ std::vector<size_t> Planner::side_axes(const std::vector<NodeRef>& here,
 
 // Whether everything that is loaded and stored for these nodes, up to other reductions, lies as if
 // the axes were one: each moves as far as all of the next one together.
-bool Planner::can_flatten(std::span<const NodeRef> roots, std::span<const size_t> axes) {
+bool Planner::can_flatten(std::span<const NodeRef> roots, std::span<const size_t> axes,
+                          std::span<const NodeRef> known) {
   if (axes.size() < 2) return true;
   AxisSet set;
   for (size_t axis : axes) set.add(axis);
   std::vector<NodeRef> stack(roots.begin(), roots.end());
   NodeMap<char> seen;
+  for (NodeRef node : known) seen[node] = 1;
   while (!stack.empty()) {
     NodeRef node = stack.back();
     stack.pop_back();
@@ -314,8 +317,21 @@ void Planner::choose_flat(ProductPlan& plan, const Operands& operands) {
   // What is not staged must lie as one along a side, or only the last axis is the side.
   for (ProductSide* side : {&plan.rows, &plan.columns})
     if (!can_flatten(direct, side->axes) || !enabled("stage")) side->axes = {side->axes.back()};
-  plan.flat_stores =
-      can_flatten(plan.stores, plan.columns.axes) && can_flatten(plan.stores, plan.rows.axes);
+  auto stores_flat = [&](std::span<const size_t> axes) {
+    return can_flatten(plan.stores, axes, plan.sums);
+  };
+  // Short sums are stored as they are made where the inner columns, enough of them, lie as one: the
+  // outer ones are cells of their own then.
+  std::vector<size_t>& columns = plan.columns.axes;
+  if (extent(plan.summed) <= kDeepest && !stores_flat(columns))
+    for (size_t i = 1; i < columns.size(); ++i) {
+      const std::span<const size_t> inner = std::span(columns).subspan(i);
+      if (extent(inner) < kEnoughColumns) break;
+      if (!stores_flat(inner)) continue;
+      columns.erase(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(i));
+      break;
+    }
+  plan.flat_stores = stores_flat(plan.columns.axes) && stores_flat(plan.rows.axes);
 }
 
 // Short axes are packed as one where the elements of a few vectors lie so.
