@@ -175,6 +175,7 @@ TEST_CASE("cli: doctor tells what the machine is and whether anneal works on it"
 }
 
 TEST_CASE("cli: doctor finds a folder for kernels that cannot be used, and one that can") {
+  const EnvironmentScope kept("ANNEAL_CACHE", "1");  // whatever the caller has
   const Run broken =
       shell(fmt::format("ANNEAL_CACHE_DIR=/dev/null/kernels '{}' doctor", program_path()));
   CHECK(broken.code == 1);
