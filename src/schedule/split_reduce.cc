@@ -241,10 +241,11 @@ class Splitter {
     const int64_t wanted = std::max<int64_t>(1, (length + pieces - 1) / pieces);
     if (!is_static(size)) return wanted;
     int64_t shorter = wanted, longer = wanted;
-    while (length % shorter != 0) --shorter;
-    while (length % longer != 0) ++longer;
-    const int64_t nearest = wanted * wanted < shorter * longer ? shorter : longer;
-    return nearest > 2 * wanted || 2 * nearest < wanted ? wanted : nearest;
+    while (2 * shorter >= wanted && length % shorter != 0) --shorter;
+    while (longer <= 2 * wanted && length % longer != 0) ++longer;
+    const bool is_short = 2 * shorter >= wanted, is_long = longer <= 2 * wanted;
+    if (is_short && (!is_long || wanted * wanted < shorter * longer)) return shorter;
+    return is_long ? longer : wanted;
   }
 
   // The reduced value at another index; nothing is read where `within` fails.

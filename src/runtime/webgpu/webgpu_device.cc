@@ -175,21 +175,31 @@ class GpuExecutable : public Executable {
   }
 
   // What parts need for such memory of their arguments, all at once. Nearly always it is what was
-  // expected.
+  // expected. Nothing is kept of what fails.
   void compile(std::span<const wgsl::Memory* const> of_parts) const {
-    std::vector<Variant*> fresh;
+    struct Fresh {
+      size_t kernel;
+      Variant variant;
+    };
+    std::vector<Fresh> fresh;
     std::vector<webgpu::KernelSource> sources;
     for (size_t i = 0; i < parts_.size(); ++i) {
       const size_t kernel = parts_[i].kernel;
       if (!of_parts[i] || find_variant(kernel, *of_parts[i])) continue;
-      kernels_[kernel].variants.push_back({*of_parts[i], {}, {}});
-      fresh.push_back(&kernels_[kernel].variants.back());
-      sources.push_back(source_of(kernels_[kernel], *fresh.back()));
+      const bool comes = std::ranges::any_of(fresh, [&](const Fresh& each) {
+        return each.kernel == kernel && each.variant.memory == *of_parts[i];
+      });
+      if (comes) continue;
+      fresh.push_back({kernel, {*of_parts[i], {}, {}}});
+      sources.push_back(source_of(kernels_[kernel], fresh.back().variant));
     }
     if (fresh.empty()) return;
     std::vector<std::shared_ptr<const webgpu::Pipeline>> pipelines =
         open_->pipelines.compile(sources);
-    for (size_t i = 0; i < fresh.size(); ++i) fresh[i]->pipeline = std::move(pipelines[i]);
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      fresh[i].variant.pipeline = std::move(pipelines[i]);
+      kernels_[fresh[i].kernel].variants.push_back(std::move(fresh[i].variant));
+    }
   }
 
   void compile_all() const {
