@@ -245,23 +245,30 @@ class GroupProductEmitter : GroupEmitter {
     return result;
   }
 
-  // Threads take stretches of neighbours along the side, one term of the sum each, in turns until
-  // all of the block is copied.
+  // Threads take stretches of neighbours along the side, one term of the sum each, or along the sum
+  // of one element, in turns until all of the block is copied.
   struct Task {
-    ValueId number, term, in_tile;
-    bool partial;  // some threads have none
+    ValueId term, in_tile;
+    ValueId exists = kNoValue;  // where some threads have none
   };
+  static int side_elements(const GroupOperand& operand, const GroupSide& side) {
+    return operand.terms_at_once > 1 ? 1 : side.neighbours;
+  }
   std::vector<Task> tasks_of(const GroupOperand& operand) {
     const GroupSide& side = side_of(operand);
-    const int64_t stretches = side.elements() / side.neighbours, all = stretches * plan_.depth;
+    const int wide = side_elements(operand, side);
+    const int64_t stretches = side.elements() / wide, deep = plan_.depth / operand.terms_at_once,
+                  all = stretches * deep;
     std::vector<Task> tasks;
     for (int64_t done = 0; done < all; done += threads_) {
       ValueId number = code_.add(lane_, code_.index(done));
-      ValueId inner = code_.index(operand.along_sum ? plan_.depth : stretches);
+      ValueId inner = code_.index(operand.along_sum ? deep : stretches);
       ValueId low = mod(number, inner), high = div(number, inner);
-      ValueId stretch = operand.along_sum ? high : low;
-      tasks.push_back({number, operand.along_sum ? low : high,
-                       code_.mul(stretch, code_.index(side.neighbours)), done + threads_ > all});
+      Task task{code_.mul(operand.along_sum ? low : high, code_.index(operand.terms_at_once)),
+                code_.mul(operand.along_sum ? high : low, code_.index(wide))};
+      if (done + threads_ > all)
+        task.exists = code_.compute(Op::Lt, DType::Bool, {number, code_.index(all)});
+      tasks.push_back(task);
     }
     return tasks;
   }
@@ -270,30 +277,40 @@ class GroupProductEmitter : GroupEmitter {
     return is_static(terms_) && static_value(terms_) > 0 && static_value(terms_) % plan_.depth == 0;
   }
 
+  static std::vector<int64_t> count_to(int64_t end) {
+    std::vector<int64_t> numbers;
+    for (int64_t i = 0; i < end; ++i) numbers.push_back(i);
+    return numbers;
+  }
+
   // What is beyond an end is zero.
   void read_block(ValueId begin, NodeRef rows, NodeRef columns, Emitter::State& values) {
     for (const GroupOperand& operand : plan_.staged) {
       const GroupSide& side = side_of(operand);
+      const int wide = side_elements(operand, side), deep = operand.terms_at_once;
       for (const Task& task : tasks_of(operand)) {
         ValueId first = code_.add(operand.of_rows ? row_begin_ : column_begin_, task.in_tile);
-        Elements elements{first, {}, side.neighbours};
-        for (int i = 0; i < side.neighbours; ++i) elements.distances.push_back(i);
+        const Elements elements{first, count_to(wide), wide};
         const std::vector<Assigned> along = digits(side.axes, elements);
         std::vector<ValueId> exists =
             existing(elements, operand.of_rows ? rows : columns, side.elements());
-        const Elements terms{code_.add(begin, task.term), {0}};
+        const Elements terms{code_.add(begin, task.term), count_to(deep), deep};
         const std::vector<Assigned> summed = digits(plan_.summed, terms);
-        // One block beyond the last may be read, too, of which nothing exists.
-        std::vector<ValueId> there;
-        if (task.partial || !only_whole_blocks()) {
-          there = {code_.compute(Op::Lt, DType::Bool, {terms.first, scalar(terms_)})};
-          exists.resize(elements.distances.size(), there[0]);
-          for (ValueId& each : exists) each = code_.both(each, there[0]);
+        // One block beyond the last may be read, too, of which nothing exists. Terms that are read
+        // at once exist together.
+        ValueId there = task.exists;
+        if (!only_whole_blocks())
+          there = code_.both(
+              there, code_.compute(Op::Lt, DType::Bool, {terms.first, scalar(terms_)}));
+        if (there != kNoValue) {
+          exists.resize(elements.distances.size(), kNoValue);
+          for (ValueId& each : exists) each = code_.both(each, there);
         }
+        const std::vector<ValueId> all_there(there == kNoValue ? 0 : terms.distances.size(), there);
         Emitter::Assignment bound_side(emitter_, along, exists);
-        Emitter::Assignment bound_sum(emitter_, summed, there);
+        Emitter::Assignment bound_sum(emitter_, summed, all_there);
         AxisSet axes;
-        for (const Assigned& each : along) axes.add(each.axis);
+        for (const Assigned& each : deep > 1 ? summed : along) axes.add(each.axis);
         for (Coordinate at : emitter_.coordinates(axes)) {
           const auto copy = static_cast<size_t>(emitter_.copy_of(side.axes.back(), at));
           ValueId value = emitter_.value(operand.node, at);
@@ -310,17 +327,17 @@ class GroupProductEmitter : GroupEmitter {
   void write_block(std::span<const ValueId> values) {
     size_t next = 0;
     for (size_t i = 0; i < plan_.staged.size(); ++i) {
-      const GroupSide& side = side_of(plan_.staged[i]);
-      const int64_t all = side.elements() / side.neighbours * plan_.depth;
-      for (const Task& task : tasks_of(plan_.staged[i])) {
+      const GroupOperand& operand = plan_.staged[i];
+      const int64_t wide = side_elements(operand, side_of(operand));
+      const int64_t step = operand.terms_at_once > 1 ? strides_[i] : 1;
+      for (const Task& task : tasks_of(operand)) {
         ValueId place = code_.add(code_.mul(task.term, code_.index(strides_[i])), task.in_tile);
-        for (int copy = 0; copy < side.neighbours; ++copy) {
+        for (int64_t copy = 0; copy < wide * operand.terms_at_once; ++copy) {
           CodeBuilder::Access access;
           access.buffer = buffers_[i];
           access.lanes = threads_;
-          access.place = code_.add(place, code_.index(copy));
-          if (task.partial)
-            access.condition = code_.compute(Op::Lt, DType::Bool, {task.number, code_.index(all)});
+          access.place = code_.add(place, code_.index(copy * step));
+          access.condition = task.exists;
           code_.store(access, values[next++]);
         }
       }
@@ -335,13 +352,21 @@ class GroupProductEmitter : GroupEmitter {
     Emitter::Assignment bound_columns(emitter_, on_columns.axes, on_columns.exists);
     const std::vector<Emitter::Accumulator> each = accumulators();
     const bool staged = end == kNoValue;
-    const int unroll = staged ? plan_.unroll : 1;
-    ValueId step = code_.open_loop(code_.index(0), staged ? code_.index(plan_.depth) : end,
-                                   code_.index(unroll), !staged && may_be_empty());
+    const int64_t unroll = staged ? plan_.unroll : 1;
+    // A block that is unrolled as a whole takes no loop: its loads then come early, and the next
+    // block's stay on their way all through it.
+    const bool looped = !staged || unroll < plan_.depth;
+    ValueId step = code_.index(0);
     Emitter::State carried;
-    for (ValueId start : state) carried.push_back(code_.carry(start));
+    if (looped) {
+      step = code_.open_loop(step, staged ? code_.index(plan_.depth) : end, code_.index(unroll),
+                             !staged && may_be_empty());
+      for (ValueId start : state) carried.push_back(code_.carry(start));
+    } else {
+      carried = state;
+    }
     Emitter::State totals = carried;
-    for (int i = 0; i < unroll; ++i) {
+    for (int64_t i = 0; i < unroll; ++i) {
       ValueId now = code_.add(step, code_.index(i));
       const Elements terms{code_.add(begin, now), {0}};
       const std::vector<Assigned> summed = digits(plan_.summed, terms);
@@ -352,6 +377,10 @@ class GroupProductEmitter : GroupEmitter {
       for (size_t k = 0; k < each.size(); ++k)
         totals[k] = emitter_.advance(each[k], each[k].at, totals[k]);
       for (const GroupOperand& operand : plan_.staged) emitter_.unstage(operand.node);
+    }
+    if (!looped) {
+      state = totals;
+      return;
     }
     std::vector<std::pair<ValueId, ValueId>> pairs;
     for (size_t k = 0; k < state.size(); ++k) pairs.emplace_back(carried[k], totals[k]);

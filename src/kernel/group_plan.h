@@ -27,7 +27,8 @@ struct GroupSide {
 struct GroupOperand {
   NodeRef node;
   bool of_rows;
-  bool along_sum;  // threads that are neighbours read along the sum
+  bool along_sum;         // threads that are neighbours read along the sum
+  int terms_at_once = 1;  // neighbours in the sum that a thread reads, then
 };
 struct GroupProduct {
   std::vector<NodeRef> sums, stores;
@@ -35,7 +36,7 @@ struct GroupProduct {
   GroupSide rows, columns;
   std::vector<size_t> summed;
   int64_t depth = 16;  // terms that are copied at once
-  int unroll = 4;      // terms that are added one after the other
+  int64_t unroll = 4;  // terms that are added one after the other
   std::vector<GroupOperand> staged;
   bool zeros_add_nothing = false;  // terms beyond the end, copied as zeros
   int threads() const { return rows.threads * columns.threads; }

@@ -483,11 +483,13 @@ std::vector<AxisLoop> Planner::plan_reduction(const std::vector<NodeRef>& reduct
   for (size_t axis : order) loops.push_back({axis, {}});
   if (along != kNoAxis) loops.back().tile.lanes = lanes_;
   if (!enabled("unroll")) return loops;
-  // Additions take about four cycles, and two of them can start in each.
+  // Additions take about four cycles, and two of them can start in each; threads wait for memory.
   constexpr int kInFlight = 8;
   const int lanes = loops.back().tile.lanes;
   const int64_t steps = analysis_.expected_size(loops.back().axis) / lanes;
-  const int most = std::min(region->nodes.size() > 12 ? 2 : 4, most_copies(region->nodes.size()));
+  const bool threads = capabilities_.group_threads > 0;
+  const int worthwhile = threads ? kInFlight : region->nodes.size() > 12 ? 2 : 4;
+  const int most = std::min(worthwhile, most_copies(region->nodes.size()));
   const int wanted = std::clamp(kInFlight / std::max(1, accumulators), 1, most);
   loops.back().tile.copies = static_cast<int>(std::clamp<int64_t>(steps, 1, wanted));
   take_neighbours(*region, loops.back().axis, loops.back().tile);

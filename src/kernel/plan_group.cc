@@ -2,6 +2,7 @@
 // product for each group, or, where neither does well, a group for each row.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "kernel/plan.h"
 
@@ -9,7 +10,8 @@ namespace anneal {
 namespace {
 
 constexpr double kFewestSteps = 4096, kFewestRows = 4;
-constexpr int kNeighbours = 4;  // what one access can bring
+constexpr int kNeighbours = 4;    // what one access can bring
+constexpr double kThreads = 512;  // that keep a core busy
 // Of what each element of a rectangle is made of, all copies together: what is longer takes drivers
 // many seconds and gigabytes to compile.
 constexpr size_t kMostNodes = 8192;
@@ -20,8 +22,8 @@ struct TileShape {
   double speed;
 };
 constexpr TileShape kStagedShapes[] = {{16, 8, 16, 8, 1.0},
-                                       {8, 8, 16, 8, 0.9},
-                                       {8, 8, 8, 8, 0.75},
+                                       {8, 8, 16, 8, 0.97},
+                                       {8, 8, 8, 8, 0.9},
                                        {8, 4, 16, 4, 0.6},
                                        {8, 4, 8, 4, 0.5}};
 constexpr TileShape kDirectShapes[] = {{4, 4, 8, 4, 1.0}, {4, 2, 8, 4, 0.8}, {2, 1, 16, 2, 0.4}};
@@ -111,8 +113,12 @@ std::optional<GroupProduct> Planner::plan_group_product() {
     const double work = groups * threads * shape.row_copies * shape.column_copies / shape.speed;
     const double idle =
         std::max(1.0, static_cast<double>(capabilities_.parallel_threads) / (groups * threads));
-    if (work * idle >= best_cost) continue;
-    best_cost = work * idle;
+    // Some cores have a group more than others, and all wait for them.
+    const double each = groups / (static_cast<double>(capabilities_.parallel_threads) / kThreads);
+    const double uneven = each > 1 ? std::ceil(each) / each : 1;
+    const double cost = work * idle * uneven;
+    if (cost >= best_cost) continue;
+    best_cost = cost;
     best = &shape;
   }
   if (!best) return std::nullopt;
@@ -129,7 +135,10 @@ std::optional<GroupProduct> Planner::plan_group_product() {
       AxisSet within = region->own;
       within.add(last);
       const size_t unit = axis_of_stride(operand, within, Stride::Unit, last);
-      plan.staged.push_back({operand, of_rows, unit != kNoAxis && unit != last});
+      GroupOperand copied{operand, of_rows, unit != kNoAxis && unit != last};
+      const bool whole = unit == plan.summed.back() && analysis_.size_multiple(unit) % kNeighbours == 0;
+      if (copied.along_sum && whole) copied.terms_at_once = kNeighbours;
+      plan.staged.push_back(copied);
     }
   plan.zeros_add_nothing = std::ranges::all_of(plan.sums, [&](NodeRef sum) {
     NodeRef term = sum->source(0);
@@ -148,7 +157,8 @@ std::optional<GroupProduct> Planner::plan_group_product() {
     return all;
   };
   while (plan.depth > 4 && bytes(plan.depth) > capabilities_.fast_memory_bytes) plan.depth /= 2;
-  plan.unroll = enabled("unroll") ? 4 : 1;
+  // A whole block of plain products is short enough for that.
+  plan.unroll = !enabled("unroll") ? 1 : plan.zeros_add_nothing ? plan.depth : kNeighbours;
   return plan;
 }
 

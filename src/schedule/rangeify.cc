@@ -33,6 +33,10 @@ constexpr double kFewOperations = 0.065, kModerate = 3;
 constexpr size_t kMostUses = 16;
 // What it costs an element not to be there.
 constexpr double kCondition = 0.05;
+// Where groups of threads have a rectangle of a product each, so many results wide, an operand is
+// made anew for every one of them. That is for nothing where it is a value of memory, little
+// changed.
+constexpr double kWidthOfGroup = 128, kLittleChange = 0.1;
 
 NodeRef true_condition() { return make_const(Scalar::of_int(DType::Bool, 1)); }
 bool is_true(NodeRef condition) { return condition->is_const() && condition->arg.bits == 1; }
@@ -93,6 +97,9 @@ class Rangeifier {
   Rangeifier(std::span<const NodeRef> roots, const ScheduleOptions& options)
       : program_(roots.begin(), roots.end()),
         inline_(std::ranges::count(options.disabled, "inline") == 0),
+        groups_make_operands_(options.capabilities.group_threads > 0 &&
+                              options.capabilities.stage_products),
+        flops_per_byte_(options.capabilities.flops_per_byte),
         order_(topological_order(roots)) {
     for (NodeRef node : order_)
       if (node->dtype != DType::Index) {
@@ -257,7 +264,7 @@ class Rangeifier {
       // What is broadcast costs less by element.
       const double share = std::min(1.0, element_estimate(*node->shape) / elements);
       if (node != root && is_stored(node)) {
-        cost += share * memory_cost(node->dtype);
+        cost += share * bytes_cost(node->dtype);
         continue;
       }
       if (is_elementwise(node->op)) cost += share * compute_cost(node);
@@ -265,6 +272,28 @@ class Rangeifier {
       stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
     }
     return cost;
+  }
+
+  double bytes_cost(DType dtype) const { return memory_cost(dtype) * flops_per_byte_; }
+
+  // Made of one value of memory in a step or two.
+  bool is_near_memory(NodeRef root) {
+    std::vector<NodeRef> stack{root};
+    NodeMap<char> seen;
+    double cost = 0;
+    int loads = 0;
+    while (!stack.empty() && cost <= kLittleChange && loads <= 1) {
+      NodeRef node = stack.back();
+      stack.pop_back();
+      if (node->dtype == DType::Index || !seen.insert(node, 1).second) continue;
+      if (node != root && is_stored(node)) {
+        ++loads;
+        continue;
+      }
+      if (is_elementwise(node->op)) cost += compute_cost(node);
+      stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
+    }
+    return cost <= kLittleChange && loads <= 1;
   }
 
   // Made of coordinates and constants alone in a few steps, as masks are: no slower than a load.
@@ -502,11 +531,13 @@ class Rangeifier {
     double again = 0;
     const double elements = element_estimate(*node->shape);
     for (const Use& use : s.uses) again += evaluations(use);
+    if (groups_make_operands_ && times_made_for_products(s, elements) >= 2 && !is_near_memory(node))
+      return false;
     if (s.uses.size() == 1 && again <= elements * 16) return true;
     if (needs_no_memory(node)) return true;
     const double computed = cone(node);
     double stored =
-        elements * computed + (elements + again) * memory_cost(node->dtype) + kLaunchCost;
+        elements * computed + (elements + again) * bytes_cost(node->dtype) + kLaunchCost;
     // Uses in one kernel go over the same rows while they are near; a store would take it apart.
     const bool one_kernel =
         std::ranges::all_of(s.uses, [&](const Use& use) { return use.root == s.uses[0].root; });
@@ -517,9 +548,30 @@ class Rangeifier {
     if (s.uses.size() <= 4 && computed < kModerate && own_cost(node) <= kFewOperations) return true;
     if (s.uses.size() > kMostUses) return false;
     // Of a narrow dtype it is cheap to keep: as wide as f32 it might have been computed again.
-    const double narrow = memory_cost(DType::F32) - memory_cost(node->dtype);
+    const double narrow = bytes_cost(DType::F32) - bytes_cost(node->dtype);
     if (why->cost <= near * (elements + again) * narrow) why->reason = UnfusedReason::Dtype;
     return why->cost <= 0;
+  }
+
+  // How often each element would be made as an operand of products, by groups of threads.
+  double times_made_for_products(const State& s, double elements) {
+    double times = 0;
+    for (const Use& use : s.uses) {
+      const Root& in = root(use.root);
+      if (!in.is_product) continue;
+      bool summed = false;
+      double others = 1;
+      for (const Axis& axis : in.all) {
+        const bool of_result = std::ranges::count(in.space, axis.variable, &Axis::variable) > 0;
+        if (depends(*use.coordinates, axis.variable))
+          summed = summed || !of_result;
+        else if (of_result)
+          others *= size_estimate(axis.size);
+      }
+      if (summed && others > 1)
+        times += evaluations(use) / std::max(1.0, elements) * std::max(1.0, others / kWidthOfGroup);
+    }
+    return times;
   }
 
   bool reduce_stays_inline(NodeRef node, const State& s, StoredValue* why) {
@@ -695,6 +747,8 @@ class Rangeifier {
 
   std::vector<NodeRef> program_;
   bool inline_;
+  bool groups_make_operands_;
+  double flops_per_byte_;
   std::vector<NodeRef> order_;
   NodeMap<int> index_, users_;
   std::deque<State> states_;

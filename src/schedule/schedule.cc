@@ -8,6 +8,7 @@
 #include "ir/node_map.h"
 #include "schedule/canonical.h"
 #include "schedule/dataflow.h"
+#include "schedule/flatten_axes.h"
 #include "schedule/group.h"
 #include "schedule/in_place.h"
 #include "schedule/limit.h"
@@ -164,6 +165,8 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
       if (const BufferLimit* limit = stored_for_limits.find(wanted.value))
         program.stored.push_back(
             {wanted.value->source(0), wanted.buffer, UnfusedReason::Limit, 0, *limit});
+    if (options.capabilities.group_threads > 0 && enabled(options, "flatten"))
+      flatten_axes(program);
     if (enabled(options, "split-reduce")) split_reductions(program, options);
     const std::vector<Step> steps = steps_of(flow, options);
     add_kernels(program, steps, memory_of(program, in_place), schedule);

@@ -24,9 +24,11 @@ namespace {
 constexpr double kFewResults = 512, kMuchWork = 1 << 18, kPieces = 64, kWorkOfPiece = 1 << 14;
 // A block of a product shares its operands, so that it takes more results to keep cores busy.
 constexpr double kTermsOfThread = 64;  // that one thread adds at least
+constexpr double kWaiting = 4;         // threads that wait for memory, for each that computes
 constexpr double kManyTerms = 4096;    // that take longer than a second phase does
-// Of products on such devices: results and terms of one group, and groups that keep it busy.
-constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 64, kBusyGroups = 256;
+// Of products on such devices: results and terms of one group, groups that leave it idle, and as
+// many that it matters little when some end last.
+constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 64, kFewGroups = 128, kManyGroups = 512;
 constexpr double kMostPieces = 1024;  // for which one group is enough to bring them together
 constexpr double kFewTerms = 1024;    // of a sum that takes no pieces
 constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
@@ -93,13 +95,13 @@ class Splitter {
     const bool many = results > kFewResults;
     // Where every result is a thread's, few are fewer than there could be threads.
     bool idle = parallel_ > 0 && results <= parallel_ / 4 && !fragment_.is_product;
-    double wanted = parallel_;  // threads
+    const double wanted = kWaiting * parallel_;
     if (!idle && parallel_ > 0 && results <= parallel_ && !fragment_.is_product)
       for (NodeRef reduction : outermost_reductions(stores))
-        if (elements_of(reduction) >= kManyTerms) idle = true, wanted = 2 * parallel_;
+        if (elements_of(reduction) >= kManyTerms) idle = true;
     // So are groups that have a rectangle of a product each.
     const double groups = results / kResultsOfGroup;
-    const bool idle_groups = parallel_ > 0 && fragment_.is_product && groups <= kBusyGroups / 2;
+    const bool idle_groups = parallel_ > 0 && fragment_.is_product && groups <= kFewGroups;
     if (many && !idle && !idle_groups && (!fragment_.is_product || results > kFewOfProduct)) return;
     reductions_ = outermost_reductions(stores);
     // One that another one needs would have to wait for it.
@@ -114,7 +116,7 @@ class Splitter {
                               std::ceil(work / results / kTermsOfThread)));
     if (idle_groups && work >= results * kTermsOfGroup * 2)
       return split(
-          std::clamp(kBusyGroups / groups, 2.0, std::floor(work / results / kTermsOfGroup)));
+          std::clamp(kManyGroups / groups, 2.0, std::floor(work / results / kTermsOfGroup)));
     if (idle || idle_groups) return;
     if (work < (many ? kMuchWorkOfProduct : kMuchWork)) return;
     split(many ? kPiecesOfProduct : std::min(kPieces, std::ceil(work / kWorkOfPiece)));

@@ -4,7 +4,6 @@
 #include "ir/index.h"
 
 namespace anneal {
-namespace {
 
 NodeRef rebuilt(NodeRef node, std::span<const NodeRef> sources) {
   if (node->dtype == DType::Index && sources.size() == 2) switch (node->op) {
@@ -16,8 +15,6 @@ NodeRef rebuilt(NodeRef node, std::span<const NodeRef> sources) {
     }
   return with_sources(node, sources);
 }
-
-}  // namespace
 
 std::vector<NodeRef> substitute(std::span<const NodeRef> roots, const NodeMap<NodeRef>& by) {
   NodeMap<NodeRef> images;

@@ -10,6 +10,9 @@
 namespace anneal {
 
 // Within the current graph.
+// The same op over other sources.
+NodeRef rebuilt(NodeRef node, std::span<const NodeRef> sources);
+
 std::vector<NodeRef> substitute(std::span<const NodeRef> roots, const NodeMap<NodeRef>& by);
 
 }  // namespace anneal

@@ -115,7 +115,10 @@ class Finder {
     }
   }
 
+  // A barrier stands right behind the last access before it: what comes between, as loads of other
+  // memory do, then is on its way while there is something to compute.
   void walk(size_t begin, size_t end, State& state) {
+    size_t last = end;  // access since the last loop or branch
     for (size_t i = begin; i < end; ++i) {
       const Instruction& each = program_.code[i];
       if (each.code == Code::Loop || each.code == Code::If) {
@@ -128,11 +131,14 @@ class Finder {
           state.join(before);
         }
         i = close;
+        last = end;
         continue;
       }
       if (!is_access(each) || !watched_[each.bits]) continue;
       const bool store = each.code == Code::Store;
-      if (store ? state.read[each.bits] : state.written[each.bits]) wait(i, state);
+      if (store ? state.read[each.bits] : state.written[each.bits])
+        wait(last < i ? last + 1 : i, state);
+      last = i;
       (store ? state.written : state.read)[each.bits] = 1;
     }
   }

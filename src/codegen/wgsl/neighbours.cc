@@ -135,7 +135,9 @@ void NeighbourAccesses::choose_buffers() {
     if (!is_access(each)) continue;
     const bool whole = group_of_[i] >= 0;
     some[each.bits] = some[each.bits] || whole;
-    parts[each.bits] = parts[each.bits] || (!whole && each.code == Code::Store);
+    // A part of a vector of the group's own memory can be stored by itself.
+    const bool local = each.bits >= program_.buffers.size();
+    parts[each.bits] = parts[each.bits] || (!whole && !local && each.code == Code::Store);
   }
   for (size_t i = 0; i < vectors_.size(); ++i) vectors_[i] = some[i] && !parts[i];
   for (size_t i = 0; i < program_.code.size(); ++i)

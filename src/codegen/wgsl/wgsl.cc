@@ -467,6 +467,23 @@ class Writer {
     let(at, always ? value : guarded(text(each, 1), arithmetic_.type(each.dtype), value));
   }
 
+  // One element of a buffer of vectors. A distance of whole vectors is kept apart, so that stores at
+  // such distances share the rest.
+  std::string part_of_vector(const Instruction& each) {
+    std::string first = place(each);
+    int64_t further = 0;
+    const Instruction& sum = operand(each, 0);
+    if (!options_.wide_index && sum.lanes > 1 && sum.code == Code::Compute && sum.op == Op::Add) {
+      const Instruction& distance = operand(sum, 1);
+      if (distance.code == Code::Constant && static_cast<int64_t>(distance.bits) % 4 == 0) {
+        first = fmt::format("u32({})", text(sum, 0));
+        further = static_cast<int64_t>(distance.bits) / 4;
+      }
+    }
+    return fmt::format("{}[(({}) >> 2u) + {}u][({}) & 3u]", buffer_name(each.bits), first, further,
+                       first);
+  }
+
   void store(const Instruction& each) {
     std::string condition;
     if (each.operands[1] != kNoValue) condition = text(each, 1);
@@ -478,7 +495,7 @@ class Writer {
     }
     const std::string where = place(each), value = text(each, 2), buffer = buffer_name(each.bits);
     if (!is_packed(each.bits)) {
-      line("{}[{}] = {};", buffer, where,
+      line("{} = {};", is_vectors(each.bits) ? part_of_vector(each) : buffer + "[" + where + "]",
            is_bool(each.dtype) ? fmt::format("u32({})", value) : value);
     } else {
       const bool half = byte_size(each.dtype) == 2;

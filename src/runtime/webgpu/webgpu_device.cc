@@ -451,6 +451,7 @@ Capabilities webgpu_capabilities(const Gpu& gpu, WebGpuOptions::Tiles tiles) {
   capabilities.f64 = false;
   // Tiles leave most threads of a GPU idle, and its memory is fast.
   if (!cpu) capabilities.large_elements = int64_t{1} << 26;
+  if (!cpu) capabilities.flops_per_byte = 4;
   return capabilities;
 }
 
