@@ -315,8 +315,9 @@ std::string Toggle::text() const {
 }
 
 const std::vector<Toggle>& schedule_toggles() {
-  static const std::vector<Toggle> toggles = toggles_of(
-      {"spread-scatter", "inline", "in-place", "tile", "group", "flatten", "split-reduce", "merge"});
+  static const std::vector<Toggle> toggles =
+      toggles_of({"spread-scatter", "inline", "in-place", "tile", "group", "flatten",
+                  "split-reduce", "merge"});
   return toggles;
 }
 

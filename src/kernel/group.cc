@@ -300,8 +300,8 @@ class GroupProductEmitter : GroupEmitter {
         // at once exist together.
         ValueId there = task.exists;
         if (!only_whole_blocks())
-          there = code_.both(
-              there, code_.compute(Op::Lt, DType::Bool, {terms.first, scalar(terms_)}));
+          there =
+              code_.both(there, code_.compute(Op::Lt, DType::Bool, {terms.first, scalar(terms_)}));
         if (there != kNoValue) {
           exists.resize(elements.distances.size(), kNoValue);
           for (ValueId& each : exists) each = code_.both(each, there);

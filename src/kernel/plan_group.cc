@@ -136,7 +136,8 @@ std::optional<GroupProduct> Planner::plan_group_product() {
       within.add(last);
       const size_t unit = axis_of_stride(operand, within, Stride::Unit, last);
       GroupOperand copied{operand, of_rows, unit != kNoAxis && unit != last};
-      const bool whole = unit == plan.summed.back() && analysis_.size_multiple(unit) % kNeighbours == 0;
+      const bool whole =
+          unit == plan.summed.back() && analysis_.size_multiple(unit) % kNeighbours == 0;
       if (copied.along_sum && whole) copied.terms_at_once = kNeighbours;
       plan.staged.push_back(copied);
     }

@@ -104,7 +104,8 @@ class Flattener {
     // With inner = whole - outer * size, outer is gone from every number.
     NodeMap<NodeRef> by;
     by[b.variable] = index_add(whole, index_mul(a.variable, index_mul(b.size, index_const(-1))));
-    for (std::vector<NodeRef>& phase : fragment_.phases) phase = listed_anew(phase, a, b, whole, by);
+    for (std::vector<NodeRef>& phase : fragment_.phases)
+      phase = listed_anew(phase, a, b, whole, by);
     fragment_.axes[outer] = {whole, size};
     fragment_.axes.erase(fragment_.axes.begin() + static_cast<std::ptrdiff_t>(inner));
   }

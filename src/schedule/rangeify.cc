@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -90,6 +91,8 @@ struct State {
   bool forced = false;
   bool carries = false;  // holds a reduction of its own size that nothing else uses
   bool expands = false;  // made of a product much larger than its operands: see tile_group.h
+  std::vector<size_t> layout =
+      {};  // its axes as they lie in memory, the outermost first; empty: in order
 };
 
 class Rangeifier {
@@ -149,8 +152,19 @@ class Rangeifier {
 
   NodeRef load(NodeRef node, const Shape* coordinates, NodeRef valid) {
     const int number = buffer_of(node);
-    NodeRef position = simplify(flatten_index(coordinates->dims(), node->shape->dims()));
+    NodeRef position = position_of(node, coordinates);
     return make(Op::Load, {schedule_buffer_node(number, buffer(number)), position, valid});
+  }
+
+  NodeRef position_of(NodeRef node, const Shape* coordinates) {
+    std::vector<NodeRef> at(coordinates->dims().begin(), coordinates->dims().end()),
+        sizes(node->shape->dims().begin(), node->shape->dims().end());
+    const std::vector<size_t>& layout = state(node).layout;
+    for (size_t i = 0; i < layout.size(); ++i) {
+      at[i] = (*coordinates)[layout[i]];
+      sizes[i] = node->dim(layout[i]);
+    }
+    return simplify(flatten_index(at, sizes));
   }
 
   // ---- what must be stored
@@ -347,11 +361,32 @@ class Rangeifier {
       if (!s.forced) {
         why.buffer = buffer_of(node);
         result_.stored.push_back(why);
+        if (is_reduce(node->op) && !s.expands) s.layout = layout_for(s.uses, node->rank());
       }
       make_root(node);
     } else {
       for (size_t i = 0; i < s.uses.size(); ++i) propagate(node, s.uses[i]);
     }
+  }
+
+  // A reduction makes its results in any order; those who turn it get it as they go through it.
+  std::vector<size_t> layout_for(std::span<const Use> uses, size_t rank) {
+    std::vector<size_t> in_order(rank), common;
+    std::iota(in_order.begin(), in_order.end(), size_t{0});
+    for (const Use& use : uses) {
+      const Root& in = root(use.root);
+      if (in.all.size() != in.space.size()) return {};
+      std::vector<size_t> innermost(rank, 0),
+          layout = in_order;  // the loop that a coordinate needs
+      for (size_t axis = 0; axis < rank; ++axis)
+        for (size_t loop = 0; loop < in.all.size(); ++loop)
+          if (variables_of((*use.coordinates)[axis]).contains(in.all[loop].variable))
+            innermost[axis] = loop + 1;
+      std::ranges::stable_sort(layout, {}, [&](size_t axis) { return innermost[axis]; });
+      if (!common.empty() && layout != common) return {};
+      common = layout;
+    }
+    return common == in_order ? std::vector<size_t>{} : common;
   }
 
   void make_root(NodeRef node) {
@@ -719,7 +754,7 @@ class Rangeifier {
       const Use& own = own_[i][0];
       std::vector<NodeRef> axes;
       for (const Axis& axis : r.space) axes.push_back(axis.variable);
-      NodeRef position = simplify(flatten_index(own.coordinates->dims(), r.node->shape->dims()));
+      NodeRef position = position_of(r.node, own.coordinates);
       fragment.phases.push_back(
           {store(Op::Store, r, position, true_condition(), own.scalar, axes, axes.size())});
       if (own_[i].size() > 1) fragment.phases.push_back({scatter_store(r, own_[i][1])});
