@@ -50,17 +50,24 @@ struct CharGptBlock : nn::Module {
   }
 };
 
+struct GptSizes {
+  int64_t block;  // tokens
+  int64_t layers = 4, heads = 4, width = 128;
+};
+
 // A small GPT-2 over characters; its logits are products with the rows of the embedding.
 struct CharGpt : nn::Module {
-  static constexpr int64_t kVocabulary = 65, kLayers = 4, kHeads = 4, kWidth = 128;
+  static constexpr int64_t kVocabulary = 65;
   nn::Init init = nn::init::normal(0, 0.02);
-  nn::Embedding embedding{this, "embedding", kVocabulary, kWidth, {init}};
-  nn::Embedding position;
+  nn::Embedding embedding, position;
   nn::List<CharGptBlock> blocks{this, "blocks"};
-  nn::LayerNorm norm{this, "norm", kWidth};
+  nn::LayerNorm norm;
 
-  explicit CharGpt(int64_t block) : position(this, "position", block, kWidth, {init}) {
-    for (int64_t i = 0; i < kLayers; ++i) blocks.add(kWidth, kHeads, init);
+  explicit CharGpt(const GptSizes& sizes)
+      : embedding(this, "embedding", kVocabulary, sizes.width, {init}),
+        position(this, "position", sizes.block, sizes.width, {init}),
+        norm(this, "norm", sizes.width) {
+    for (int64_t i = 0; i < sizes.layers; ++i) blocks.add(sizes.width, sizes.heads, init);
   }
 
   // Tokens [batch, block] and those that follow them.

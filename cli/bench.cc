@@ -26,8 +26,9 @@ constexpr BenchTable kBenches[] = {
 };
 constexpr std::string_view kCompiler = "compiler", kAll = "all";
 
-// One, and as many as there are cores.
-std::vector<int> default_threads() {
+// One, and as many as there are cores, which a GPU does not use.
+std::vector<int> default_threads(const ChosenDevice& device) {
+  if (device.is_gpu()) return {1};
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   return cores == 1 ? std::vector{1} : std::vector{1, cores};
 }
@@ -50,8 +51,8 @@ bool bench(const BenchOptions& options) {
   const ChosenDevice device(options.device);
   BenchReport report(options.json);
   bool first = true;
-  for (const int threads : options.threads.empty() ? default_threads() : options.threads) {
-    Peers peers(threads);
+  for (const int threads : options.threads.empty() ? default_threads(device) : options.threads) {
+    Peers peers(threads, device.is_gpu() ? PeerDevice::Cuda : PeerDevice::Cpu);
     const BenchContext context{options, report,  peers,
                                device,  threads, std::exchange(first, false)};
     set_threads(threads);

@@ -8,7 +8,7 @@ namespace anneal::cli {
 
 struct BenchOptions {
   std::string name;
-  std::vector<int> threads;  // empty: one, and as many as there are cores
+  std::vector<int> threads;  // empty: one, and on a CPU as many as there are cores
   std::string device;        // empty: what programs run on anyway
   std::string only;          // cases whose name contains this
   double seconds = 0.5;      // to measure one side of a row

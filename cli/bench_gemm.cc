@@ -1,4 +1,5 @@
-// Matrix products against OpenBLAS and oneDNN, and what an epilogue and two-byte storage cost.
+// Matrix products against OpenBLAS and oneDNN, or PyTorch on a GPU, and what an epilogue and
+// two-byte storage cost.
 #include <fmt/format.h>
 
 #include <anneal/functional.h>
@@ -35,14 +36,16 @@ constexpr Product kProducts[] = {
     {"nn", 2048, 2048, 2048}, {"nn", 1000, 1000, 1000}, {"nn", 1023, 1023, 1023},
     {"nn", 128, 768, 3072},   {"nt", 1024, 1024, 1024}, {"tn", 1024, 1024, 1024},
 };
+constexpr Product kLarge{"nn", 4096, 4096, 4096};  // a CPU would take too long
 constexpr Product kPlain{"nn", 1024, 1024, 1024};
 
-void against_libraries(const BenchContext& context, const Product& product) {
+void against_peers(const BenchContext& context, const Product& product) {
   const std::string name = product.name();
   if (!context.begin(kBench, name)) return;
   Prepared ours(context.device, {product.build()});
   const Timing timing = time_against(
-      context, [&] { return ours.run(); }, PeerKind::Libraries,
+      context, [&] { return ours.run(); },
+      context.device.is_gpu() ? PeerKind::PyTorch : PeerKind::Libraries,
       fmt::format("gemm {} {} {} {}", product.layout, product.m, product.n, product.k));
   add_rates(context, context.row(kBench, name, kUnit), timing, product.flops() * 1e-9);
 }
@@ -65,7 +68,8 @@ void against_plain(const BenchContext& context, std::string_view what, Build oth
 }  // namespace
 
 void bench_gemm(const BenchContext& context) {
-  for (const Product& product : kProducts) against_libraries(context, product);
+  for (const Product& product : kProducts) against_peers(context, product);
+  if (context.device.is_large_gpu()) against_peers(context, kLarge);
   against_plain(context, "+ bias, gelu",
                 [] { return gelu(kPlain.build() + filled({kPlain.n}, 5)); });
   against_plain(context, "of bf16", [] { return kPlain.build(DType::BF16); });

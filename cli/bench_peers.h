@@ -17,20 +17,24 @@ struct PeerTime {
 };
 
 enum class PeerKind { Libraries, PyTorch };
+enum class PeerDevice { Cpu, Cuda };  // of PyTorch; the libraries know the CPU only
 
 // Peers that work with a number of threads; each is started when it is first asked.
 class Peers {
  public:
-  explicit Peers(int threads) : threads_(threads) {}
+  Peers(int threads, PeerDevice device) : threads_(threads), device_(device) {}
 
-  // The fastest run in about `seconds`; what a case says is in bench/peers/peer.h.
+  // The fastest run in about `seconds`; what a case says is in bench/peers/peer.h, and for PyTorch
+  // in torch_rows.py.
   PeerTime time(PeerKind kind, std::string_view wanted, double seconds);
 
  private:
   void start_libraries();
   void start_pytorch();
+  std::string pytorch_line(std::string_view wanted, double seconds) const;
 
   int threads_;
+  PeerDevice device_;
   std::unique_ptr<LineProcess> libraries_, pytorch_;
 };
 

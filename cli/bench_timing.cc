@@ -36,8 +36,12 @@ constexpr int kTurns = 5;
 
 }  // namespace
 
+bool BenchContext::asked_for(std::string_view name) const {
+  return name.find(options.only) != std::string_view::npos;
+}
+
 bool BenchContext::begin(std::string_view bench, std::string_view name) const {
-  if (name.find(options.only) == std::string_view::npos) return false;
+  if (!asked_for(name)) return false;
   report.measuring(
       fmt::format("{} {}, {} {}", bench, name, threads, threads == 1 ? "thread" : "threads"));
   return true;

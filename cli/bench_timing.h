@@ -24,6 +24,7 @@ struct BenchContext {
   int threads;
   bool first;  // of the numbers of threads: for what is the same with any
 
+  bool asked_for(std::string_view name) const;
   // Whether the case was asked for; says that it comes next.
   bool begin(std::string_view bench, std::string_view name) const;
   BenchRow row(std::string_view bench, std::string_view name, std::string_view unit) const;

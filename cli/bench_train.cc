@@ -57,11 +57,13 @@ void bench_model(const BenchContext& context, std::string_view name, const Model
   context.report.add(std::move(row));
 }
 
-void bench_gpt(const BenchContext& context, int64_t batch, int64_t block) {
-  const std::string name = fmt::format("char GPT 4 x 128, {} x {} tokens", batch, block);
+void bench_gpt(const BenchContext& context, const bench::GptSizes& sizes, int64_t batch) {
+  const auto [block, layers, heads, width] = sizes;
+  const std::string name =
+      fmt::format("char GPT {} x {}, {} x {} tokens", layers, width, batch, block);
   if (context.begin(kBench, name))
-    bench_model(context, name, bench::CharGpt(block), text(batch, block),
-                fmt::format("train gpt {} {}", batch, block));
+    bench_model(context, name, bench::CharGpt(sizes), text(batch, block),
+                fmt::format("train gpt {} {} {} {} {}", batch, block, layers, heads, width));
 }
 
 }  // namespace
@@ -70,12 +72,14 @@ void bench_train(const BenchContext& context) {
   seed(1);
   if (constexpr std::string_view kName = "MLP 784-512-512-10, 128 images";
       context.begin(kBench, kName))
-    bench_model(context, kName, bench::Mlp(), images({128, 784}), "train mlp 128 0");
+    bench_model(context, kName, bench::Mlp(), images({128, 784}), "train mlp 128");
   if (constexpr std::string_view kName = "conv 1>32>64, pool, linear, 64 images";
       context.begin(kBench, kName))
-    bench_model(context, kName, bench::ConvNet(), images({64, 1, 28, 28}), "train conv 64 0");
-  bench_gpt(context, 16, 64);
-  bench_gpt(context, 8, 256);
+    bench_model(context, kName, bench::ConvNet(), images({64, 1, 28, 28}), "train conv 64");
+  bench_gpt(context, {.block = 64}, 16);
+  bench_gpt(context, {.block = 256}, 8);
+  if (context.device.is_large_gpu())
+    bench_gpt(context, {.block = 256, .layers = 6, .heads = 6, .width = 384}, 64);
 }
 
 }  // namespace anneal::cli

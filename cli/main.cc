@@ -149,8 +149,9 @@ struct CommandLine {
         .add_option("NAME", bench_options.name, fmt::format("{}", fmt::join(bench_names(), ", ")))
         ->required();
     bench_command
-        .add_option("--threads", bench_options.threads,
-                    "how many threads both sides use, one run each: 1,2 (one, and all cores)")
+        .add_option(
+            "--threads", bench_options.threads,
+            "how many threads both sides use, one run each: 1,2 (one, and all cores of a CPU)")
         ->delimiter(',')
         ->check(CLI::Range(1, 1024));
     add_device(bench_command, bench_options.device);

@@ -57,6 +57,40 @@ TEST_CASE("cli: bench as a table") {
   CHECK(contains(run.output, "GFLOP/s"));
 }
 
+TEST_CASE("cli: bench compares a GPU with a GPU") {
+  const Json shown = json_of(std::string(kQuick) + " --device webgpu");
+  REQUIRE(shown["rows"].size() == 1);  // it does not use the cores
+  const Json& row = shown["rows"][0];
+  check_row(row);
+  CHECK(row["device"] == "webgpu");
+  if (row["peer"].is_null())
+    CHECK(contains(row["note"], "built for CUDA"));
+  else
+    CHECK(contains(row["peer"], "PyTorch"));
+}
+
+TEST_CASE("cli: bench compares a GPU's memory with copying it there") {
+  const Json shown = json_of("bench rows --case 2x+1 --seconds 0 --device webgpu");
+  REQUIRE(shown["rows"].size() == 2);
+  for (const Json& row : shown["rows"]) check_row(row);
+  const Json& beside = shown["rows"][1];
+  CHECK(beside["case"] == "2x+1 beside copying");
+  CHECK(beside["peer"] == "device copy");
+  // Both read and write as much: one that were not there would be faster than any memory.
+  CHECK(beside["ratio"].get<double>() > 0.01);
+  CHECK(beside["ratio"].get<double>() < 100);
+}
+
+TEST_CASE("cli: bench has large cases for large GPUs only") {
+  for (const char* device : {"cpu", "webgpu"})
+    for (const char* large : {"gemm --case 4096", "train --case '6 x 384'"}) {
+      const Run run = with_errors(fmt::format("bench {} --seconds 0 --device {}", large, device));
+      CHECK(run.code == 1);
+      CHECK(contains(run.output, "no case of"));
+    }
+  CHECK(with_errors("bench rows --case 2x+1 --device cpu").code == 1);
+}
+
 TEST_CASE("cli: a peer that is not there leaves its place empty and says why") {
   // A copy of the program has no peers beside it.
   const Run copied = shell(fmt::format(

@@ -110,7 +110,7 @@ TEST_CASE("torch parity: losses of a convolutional network") {
 TEST_CASE("torch parity: losses of a GPT over characters") {
   seed(3);
   constexpr int64_t kBlock = 32, kTexts = 4, kVocabulary = bench::CharGpt::kVocabulary;
-  const bench::CharGpt model(kBlock);
+  const bench::CharGpt model({.block = kBlock});
   // What follows a token depends on it and the one before.
   const Tensor x = randint({kBatches, kTexts, kBlock}, 0, kVocabulary).realize();
   const Tensor before =

@@ -54,14 +54,14 @@ class Block(nn.Module):
 
 
 class CharGpt(nn.Module):
-    vocabulary, layers, heads, width = 65, 4, 4, 128
+    vocabulary = 65
 
-    def __init__(self, block):
+    def __init__(self, block, layers=4, heads=4, width=128):
         super().__init__()
-        self.embedding = nn.Embedding(self.vocabulary, self.width)
-        self.position = nn.Embedding(block, self.width)
-        self.blocks = nn.ModuleList(Block(self.width, self.heads) for _ in range(self.layers))
-        self.norm = nn.LayerNorm(self.width)
+        self.embedding = nn.Embedding(self.vocabulary, width)
+        self.position = nn.Embedding(block, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, 0, 0.02)
@@ -76,26 +76,26 @@ class CharGpt(nn.Module):
         return functional.cross_entropy(logits.view(-1, self.vocabulary), y.view(-1))
 
 
-def make_model(name, block=0):
+def make_model(name, *gpt_sizes):
     """By the name that the programs of anneal use."""
-    return CharGpt(block) if name == "gpt" else {"mlp": Mlp, "conv": ConvNet}[name]()
+    return CharGpt(*gpt_sizes) if name == "gpt" else {"mlp": Mlp, "conv": ConvNet}[name]()
 
 
-def training_step(model):
-    """A function of a batch that trains once and answers the loss."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+def training_step(model, **how):
+    """A function of a batch that trains once and answers the loss, as AdamW does it by `how`."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, **how)
 
     def step(x, y):
         optimizer.zero_grad(set_to_none=True)
         loss = model.loss(x, y)
         loss.backward()
         optimizer.step()
-        return loss.item()
+        return loss.detach()
 
     return step
 
 
-def random_batch(name, batch, block=0):
+def random_batch(name, batch, block=0, *_):
     if name == "gpt":
         return tuple(torch.randint(CharGpt.vocabulary, (batch, block)) for _ in range(2))
     x = torch.rand(batch, 784) if name == "mlp" else torch.rand(batch, 1, 28, 28)

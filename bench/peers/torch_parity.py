@@ -51,7 +51,7 @@ def main():
     if not x.is_floating_point():
         x = x.long()
     step = torch_models.training_step(model)
-    save_losses(out, [step(x[i % len(x)], y[i % len(x)]) for i in range(int(steps))])
+    save_losses(out, [step(x[i % len(x)], y[i % len(x)]).item() for i in range(int(steps))])
 
 
 if __name__ == "__main__":
