@@ -286,6 +286,9 @@ void Planner::choose_register_tile(size_t vector_axis, CellPlan& plan) {
       if (zipped != kNoAxis && enabled("unroll")) on_grid(zipped)->tile.copies = 2;
     }
     if (!heaviest) return;
+    // Threads that have reduced a row go over it once more.
+    if (vector && capabilities_.group_threads > 0)
+      take_neighbours(regions_.back(), vector_axis, on_grid(vector_axis)->tile);
   }
   if (!enabled("unroll")) return;
   const Region& region = *heaviest;

@@ -66,8 +66,11 @@ std::optional<GroupElements> Planner::plan_elements() {
       lanes_, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max(1.0, elements)))));
   if (!enabled("unroll") || plan.axes.empty()) return plan;
   const bool whole = analysis_.size_multiple(plan.axes.back()) % kNeighbours == 0;
-  if (whole && analysis_.reductions().empty() && elements >= kNeighbours * busy)
-    plan.neighbours = kNeighbours;
+  // A thread that stores whole words of narrow elements need not share them with others.
+  const bool narrow = std::ranges::any_of(
+      plan.stores, [](NodeRef store) { return byte_size(store->source(3)->dtype) < 4; });
+  const bool many = analysis_.reductions().empty() && elements >= kNeighbours * busy;
+  if (whole && (narrow || many)) plan.neighbours = kNeighbours;
   return plan;
 }
 

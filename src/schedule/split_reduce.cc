@@ -223,11 +223,11 @@ class Splitter {
     const bool even = is_static(size) && static_value(size) % piece == 0;
     NodeRef within = even ? nullptr : make(Op::Lt, {index, size});
 
-    NodeRef value = moved(reduction->source(0), *chosen, index, within);
-    if (within) value = make(Op::Where, {within, value, identity_of(reduction->op, value->dtype)});
     const DType dtype = reduction->dtype;
     const DType wide = is_narrow_float(dtype) ? DType::F32 : dtype;
-    if (wide != dtype) value = make_cast(value, wide);
+    NodeRef value = moved(reduction->source(0), *chosen, index, within);
+    if (wide != dtype) value = widened(value, reduction->op);
+    if (within) value = make(Op::Where, {within, value, identity_of(reduction->op, wide)});
     *chosen = inside;
     axes.insert(axes.begin(), value);
     NodeRef partial = make(reduction->op, axes);
@@ -236,6 +236,13 @@ class Splitter {
     NodeRef again = new_axis(count);
     NodeRef total = make(reduction->op, {load_partial(again), again});
     totals[reduction] = wide == dtype ? total : make_cast(within_range(total, dtype), dtype);
+  }
+
+  // As wide_reductions() of kernel/lower.cc has it: products are exact in f32, and added as such.
+  static NodeRef widened(NodeRef value, Op reduction) {
+    if (reduction != Op::SumOver || value->op != Op::Mul) return make_cast(value, DType::F32);
+    return make(Op::Mul,
+                {make_cast(value->source(0), DType::F32), make_cast(value->source(1), DType::F32)});
   }
 
   // The length of the pieces: the nearest to the wanted one that leaves no rest, if one is near.
