@@ -26,9 +26,10 @@ constexpr double kFewResults = 512, kMuchWork = 1 << 18, kPieces = 64, kWorkOfPi
 constexpr double kTermsOfThread = 64;  // that one thread adds at least
 constexpr double kWaiting = 4;         // threads that wait for memory, for each that computes
 constexpr double kManyTerms = 4096;    // that take longer than a second phase does
-// Of products on such devices: results and terms of one group, groups that leave it idle, and as
-// many that it matters little when some end last.
-constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 64, kFewGroups = 128, kManyGroups = 512;
+// Of products on such devices: results and terms of one group, groups that leave it idle, those
+// that keep it busy, and where pieces are long, as many that it matters little when some end last.
+constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 64;
+constexpr double kFewGroups = 128, kBusyGroups = 256, kManyGroups = 512;
 constexpr double kMostPieces = 1024;  // for which one group is enough to bring them together
 constexpr double kFewTerms = 1024;    // of a sum that takes no pieces
 constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
@@ -114,9 +115,10 @@ class Splitter {
     if (idle && work >= results * kTermsOfThread * 4)
       return split(std::clamp(std::min(wanted / results, kMostPieces), 2.0,
                               std::ceil(work / results / kTermsOfThread)));
-    if (idle_groups && work >= results * kTermsOfGroup * 2)
-      return split(
-          std::clamp(kManyGroups / groups, 2.0, std::floor(work / results / kTermsOfGroup)));
+    if (const double terms = work / results; idle_groups && terms >= kTermsOfGroup * 2) {
+      const double wanted_groups = terms >= kManyTerms ? kManyGroups : kBusyGroups;
+      return split(std::clamp(wanted_groups / groups, 2.0, std::floor(terms / kTermsOfGroup)));
+    }
     if (idle || idle_groups) return;
     if (work < (many ? kMuchWorkOfProduct : kMuchWork)) return;
     split(many ? kPiecesOfProduct : std::min(kPieces, std::ceil(work / kWorkOfPiece)));

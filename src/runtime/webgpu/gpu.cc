@@ -149,6 +149,24 @@ BindGroup& BindGroup::operator=(BindGroup&& other) noexcept {
   return *this;
 }
 
+Commands::Commands(std::shared_ptr<GpuState> state, abi::CommandBuffer handle, int64_t dispatches)
+    : state_(std::move(state)), handle_(handle), dispatches_(dispatches) {}
+Commands::~Commands() {
+  if (!handle_) return;
+  Lock lock(state_->mutex);
+  state_->library().release_command_buffer(handle_);
+}
+Commands::Commands(Commands&& other) noexcept
+    : state_(std::move(other.state_)),
+      handle_(std::exchange(other.handle_, nullptr)),
+      dispatches_(other.dispatches_) {}
+Commands& Commands::operator=(Commands&& other) noexcept {
+  std::swap(state_, other.state_);
+  std::swap(handle_, other.handle_);
+  std::swap(dispatches_, other.dispatches_);
+  return *this;
+}
+
 // ---- the GPU
 
 Gpu::Gpu(std::shared_ptr<GpuState> state, std::string selector)
@@ -190,7 +208,7 @@ Buffer Gpu::create_buffer(int64_t bytes, std::string_view label) {
   return {state_, handle, bytes};
 }
 
-void Gpu::submit(std::span<const Dispatch> dispatches) {
+Commands Gpu::encode(std::span<const Dispatch> dispatches) {
   Lock lock(state_->mutex);
   state_->check();
   abi::CommandEncoder encoder = state_->encoder();
@@ -198,8 +216,14 @@ void Gpu::submit(std::span<const Dispatch> dispatches) {
     Pass pass(*state_, encoder);
     for (const Dispatch& dispatch : dispatches) pass.add(dispatch);
   }
-  state_->counters.dispatches += static_cast<int64_t>(dispatches.size());
-  state_->submit(encoder);
+  return {state_, state_->finish(encoder), std::ssize(dispatches)};
+}
+
+void Gpu::submit(Commands commands) {
+  Lock lock(state_->mutex);
+  state_->check();
+  state_->counters.dispatches += commands.dispatches();
+  state_->submit(commands.handle());
   state_->bound_queue();
 }
 
@@ -229,7 +253,7 @@ std::vector<double> Gpu::submit_timed(std::span<const std::vector<Dispatch>> lis
     }
     state_->library().resolve_queries(encoder, queries.handle(), 0, static_cast<uint32_t>(count),
                                       resolved.handle(), 0);
-    state_->submit(encoder);
+    state_->finish_and_submit(encoder);
     std::vector<uint64_t> times(count);
     read(resolved, 0, std::as_writable_bytes(std::span(times)));
     for (size_t i = 0; i < count; i += 2)

@@ -131,6 +131,25 @@ struct Dispatch {
   std::array<uint32_t, 3> workgroups{1, 1, 1};
 };
 
+// Launches that were asked for and not yet run.
+class Commands {
+ public:
+  Commands() = default;
+  Commands(std::shared_ptr<GpuState> state, abi::CommandBuffer handle, int64_t dispatches);
+  ~Commands();
+  Commands(Commands&& other) noexcept;
+  Commands& operator=(Commands&& other) noexcept;
+
+  explicit operator bool() const { return handle_ != nullptr; }
+  abi::CommandBuffer handle() const { return handle_; }
+  int64_t dispatches() const { return dispatches_; }
+
+ private:
+  std::shared_ptr<GpuState> state_;
+  abi::CommandBuffer handle_ = nullptr;
+  int64_t dispatches_ = 0;
+};
+
 struct ReadRequest {
   const Buffer* buffer = nullptr;
   int64_t offset = 0;
@@ -181,8 +200,11 @@ class Gpu {
   // anywhere in the group must be bound for writing everywhere in it: that is WebGPU's rule.
   BindGroup bind(const Pipeline& pipeline, std::span<const Binding> bindings);
 
+  // For one submit.
+  Commands encode(std::span<const Dispatch> dispatches);
   // All of them in one submit. Waits only for what was submitted long before.
-  void submit(std::span<const Dispatch> dispatches);
+  void submit(Commands commands);
+  void submit(std::span<const Dispatch> dispatches) { submit(encode(dispatches)); }
   // The same for several lists, one after another: waits, and gives the seconds of each, by the
   // clock of the GPU. A UserError where timestamps() is false.
   std::vector<double> submit_timed(std::span<const std::vector<Dispatch>> lists);

@@ -184,13 +184,22 @@ abi::CommandEncoder GpuState::encoder() {
   return library_.create_command_encoder(device_, nullptr);
 }
 
-void GpuState::submit(abi::CommandEncoder encoder) {
+abi::CommandBuffer GpuState::finish(abi::CommandEncoder encoder) {
   abi::CommandBuffer commands = library_.finish(encoder, nullptr);
   library_.release_command_encoder(encoder);
+  return commands;
+}
+
+void GpuState::submit(abi::CommandBuffer commands) {
   library_.submit(queue_, 1, &commands);
-  library_.release_command_buffer(commands);
   ++counters.submits;
   check();
+}
+
+void GpuState::finish_and_submit(abi::CommandEncoder encoder) {
+  abi::CommandBuffer commands = finish(encoder);
+  submit(commands);
+  library_.release_command_buffer(commands);
 }
 
 // ---- memory

@@ -54,7 +54,9 @@ class GpuState : public std::enable_shared_from_this<GpuState> {
   void give_back_staging(abi::Buffer buffer, uint64_t bytes);
 
   abi::CommandEncoder encoder();
-  void submit(abi::CommandEncoder encoder);  // which it ends
+  abi::CommandBuffer finish(abi::CommandEncoder encoder);  // which it ends
+  void submit(abi::CommandBuffer commands);
+  void finish_and_submit(abi::CommandEncoder encoder);
   // Waits until no more than a few submits are under way, so that whoever never waits does not
   // fill the queue.
   void bound_queue();

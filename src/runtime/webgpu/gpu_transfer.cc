@@ -68,7 +68,7 @@ class Transfer {
       state.library().copy_buffer(encoder, piece.from, piece.offset, staging_, at, piece.bytes);
       at += piece.bytes;
     }
-    state.submit(encoder);
+    state.finish_and_submit(encoder);
   }
   ~Transfer() {
     if (staging_) state_.library().release_buffer(staging_);
@@ -192,7 +192,7 @@ void Gpu::copy(const Buffer& from, int64_t from_offset, const Buffer& to, int64_
   state_->library().copy_buffer(encoder, from.handle(), static_cast<uint64_t>(from_offset),
                                 to.handle(), static_cast<uint64_t>(to_offset),
                                 static_cast<uint64_t>(round_up(bytes)));
-  state_->submit(encoder);
+  state_->finish_and_submit(encoder);
 }
 
 }  // namespace anneal::webgpu
