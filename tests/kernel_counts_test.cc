@@ -25,6 +25,17 @@ std::vector<NodeRef> simplified(const std::vector<Tensor>& tensors) {
   return simplify_program(roots);
 }
 
+std::span<const NodeRef> store_axes_of(const KernelBody& body) {
+  return body.stores[0]->sources().subspan(4);
+}
+
+// Of an axis in a position.
+int64_t factor_of(NodeRef position, NodeRef axis) {
+  for (const LinearForm::Term& term : linear_form(position).terms)
+    if (term.base == axis) return term.factor;
+  return 0;
+}
+
 struct CountRow {
   std::string_view name;
   std::vector<Tensor> (*build)();
@@ -143,6 +154,76 @@ TEST_CASE("kernel counts: many threads do not wait for additions in turn") {
   CHECK(added_in_turn(0, 65));
   CHECK_FALSE(added_in_turn(1 << 16, 65));
   CHECK(added_in_turn(1 << 16, 50000));  // looking for them would cost more
+}
+
+namespace {
+
+Schedule scheduled(const std::vector<Tensor>& tensors, const Capabilities& capabilities) {
+  return schedule_program(simplified(tensors), ScheduleOptions{capabilities, {}});
+}
+
+Capabilities many_threads() {
+  Capabilities gpu;
+  gpu.group_threads = 128;
+  gpu.most_group_threads = 256;
+  gpu.parallel_threads = 65536;
+  return gpu;
+}
+
+std::vector<int64_t> axis_sizes(const KernelPart& part) {
+  std::vector<int64_t> sizes;
+  for (const Axis& axis : part.body.axes) sizes.push_back(static_value(axis.size));
+  return sizes;
+}
+
+const KernelPart& last_part(const Schedule& schedule) {
+  return schedule.kernels.back().phases.back().back();
+}
+
+}  // namespace
+
+TEST_CASE("kernel counts: axes that lie one behind the other are one for threads") {
+  const Tensor image = input("image", {8, 16, 24});
+  using Sizes = std::vector<int64_t>;
+  const Schedule all = scheduled({exp(image)}, many_threads());
+  CHECK(axis_sizes(last_part(all)) == Sizes{8 * 16 * 24});
+  const Schedule rows = scheduled({max(image, {0, 1})}, many_threads());
+  CHECK(axis_sizes(last_part(rows)) == Sizes{24, 8 * 16});
+  const Schedule turned = scheduled({exp(transpose(image, 0, 1))}, many_threads());
+  CHECK(axis_sizes(last_part(turned)) == Sizes{16, 8, 24});
+  const Schedule broadcast = scheduled({image + input("row", {24})}, many_threads());
+  CHECK(axis_sizes(last_part(broadcast)) == Sizes{8 * 16, 24});
+  // Padding asks for each axis by itself; a CPU's vectors have no need.
+  const Schedule padded = scheduled({pad(image, {{0, 0}, {0, 0}, {1, 1}})}, many_threads());
+  CHECK(axis_sizes(last_part(padded)) == Sizes{8 * 16, 26});
+  CHECK(axis_sizes(last_part(scheduled({exp(image)}, {}))) == Sizes{8, 16, 24});
+}
+
+TEST_CASE("kernel counts: a product that is turned is stored the way it is wanted") {
+  const Tensor a = input("a", {64, 100}), b = input("b", {100, 48}), c = input("c", {48, 64});
+  const Schedule schedule = scheduled({concat({transpose(matmul(a, b)), c}, 0)}, {});
+  REQUIRE(schedule.kernels.size() == 2);
+  const KernelBody& body = last_part(schedule).body;
+  GraphScope scope(*schedule.graph);
+  const NodeRef inner = store_axes_of(body).back();
+  for (NodeRef node : topological_order(body.stores))
+    if (node->op == Op::Load) CHECK(factor_of(node->source(1), inner) == 1);
+}
+
+TEST_CASE("kernel counts: groups of threads do not make an operand again and again") {
+  const Tensor x = input("x", {4096, 256}), w = input("w", {256, 1024});
+  const Tensor normed = layer_norm(x, 1, input("weight", {256}), input("bias", {256}));
+  auto keeps_operand = [](const Tensor& product, const Capabilities& capabilities) {
+    const Schedule schedule = scheduled({product}, capabilities);
+    return std::ranges::any_of(schedule.buffers, [](const ScheduleBuffer& buffer) {
+      return buffer.is_temporary() && static_value(buffer.elements) == 4096 * 256;
+    });
+  };
+  CHECK(keeps_operand(matmul(normed, w), many_threads()));
+  CHECK_FALSE(keeps_operand(matmul(normed, w), {}));
+  // One value of memory, little changed, is no work; nor is it where one group has all columns.
+  CHECK_FALSE(keeps_operand(matmul(relu(x), w), many_threads()));
+  CHECK_FALSE(keeps_operand(matmul(normed, input("narrow", {256, 32})), many_threads()));
 }
 
 TEST_CASE("kernel counts: a device that binds few buffers is the reason for more kernels") {

@@ -93,3 +93,33 @@ TEST_CASE("wgsl: long code is not repeated for each element of a thread") {
   CHECK(longest_kernel(sum(sin(unsqueeze(a, 0) * unsqueeze(b, 1)), {2})) < most);
   CHECK(longest_kernel(sum(sin(a + transpose(b)), {1})) < 4 * sine);
 }
+
+// What drivers made fast products of, and slow ones without: vectors from memory, blocks without a
+// loop inside, and nothing on its way while threads wait for each other.
+TEST_CASE("wgsl: a product reads vectors, in one loop, ahead of what it adds") {
+  const Tensor a = input("a", {1024, 512}), b = input("b", {512, 1024});
+  const Tensor turned = input("turned", {1024, 512});
+  for (const Tensor& product : {matmul(a, b), matmul(a, transpose(turned))}) {
+    const std::vector<Program> programs = kernels_of(product);
+    const std::string text = wgsl::write_shader(programs[0]).text;
+    for (const char* buffer : {"b0", "b1", "b2", "local0", "local1"})
+      CHECK_MESSAGE(text.find(std::string(buffer) + ": array<vec4<f32>") != std::string::npos,
+                    text);
+    const size_t loop = text.find("for (");
+    REQUIRE(loop != std::string::npos);
+    CHECK_MESSAGE(text.find("for (", loop + 1) == std::string::npos, text);
+    const size_t written = text.find("workgroupBarrier", text.find("workgroupBarrier", loop) + 1);
+    CHECK(text.find(" = b1[", loop) > written);
+    CHECK(text.find(" = b2[", loop) > written);
+  }
+}
+
+TEST_CASE("wgsl: sums of bf16 in pieces add products as they are") {
+  const Tensor a = input("a", {256, 4096}, DType::BF16), b = input("b", {4096, 256}, DType::BF16);
+  const std::vector<Program> programs = kernels_of(matmul(a, b));
+  REQUIRE(programs.size() == 2);
+  CHECK(wgsl::write_shader(programs[0]).text.find("narrow_bf16") == std::string::npos);
+  const std::string last = wgsl::write_shader(programs[1]).text;
+  CHECK(last.find("narrow_bf16") != std::string::npos);
+  CHECK(last.find("atomic") == std::string::npos);  // whole words
+}
