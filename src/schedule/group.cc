@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "ir/build.h"
 #include "ir/index.h"
@@ -210,12 +211,22 @@ class Grouper {
     return false;
   }
 
+  // What is bound: a value that replaces another is where that was.
+  int pieces_of_memory(const Fragment& f) {
+    std::set<int> pieces(f.reads.begin(), f.reads.end());
+    for (int number : f.writes) {
+      auto assigned = std::ranges::find(in_place_, number, &AssignedBuffer::value);
+      pieces.insert(assigned == in_place_.end() ? number : assigned->target);
+    }
+    return static_cast<int>(pieces.size());
+  }
+
   bool committed(int from, int to) {
     if (!has_enough_rows(fragment(from), fragment(to))) return false;
     drop_unread_stores(from, to);
     if (scatters(candidate_)) return false;
     candidate_.refresh();
-    const BufferLimit buffers{static_cast<int>(candidate_.reads.size() + candidate_.writes.size()),
+    const BufferLimit buffers{pieces_of_memory(candidate_),
                               std::min(kMostBuffers, options_.capabilities.max_buffers)};
     if (buffers.needed > buffers.allowed) {
       for (StoredValue& stored : program_.stored)
