@@ -311,7 +311,7 @@ class Grouper {
         alike[*key].push_back(number);
     for (auto& [key, list] : alike)
       for (size_t i = 0; i < list.size(); ++i)
-        for (size_t k = i + 1; k < std::min(list.size(), i + 8); ++k)
+        for (size_t k = i + 1; k < std::min(list.size(), i + 64); ++k)
           if (join(list[k], list[i])) list.erase(list.begin() + static_cast<std::ptrdiff_t>(k--));
   }
 
