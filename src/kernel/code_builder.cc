@@ -243,7 +243,24 @@ ValueId CodeBuilder::compute(Op op, DType dtype, std::span<const ValueId> operan
     if (ValueId folded = fold(op, dtype, operands); folded != kNoValue) return splat(folded, lanes);
   if (lanes > 1 && op == Op::And && dtype == DType::Bool)
     return join_masks(operands[0], operands[1], lanes);
+  if (lanes > 1 && op == Op::Lt && this->dtype(operands[0]) == DType::Index) {
+    // Four neighbours are on the same side of a multiple of four.
+    ValueId a = operands[0], b = operands[1];
+    if (is_constant(b) && constant_value(b) % 4 == 0) a = first_of_four(a);
+    if (is_constant(a) && (constant_value(a) + 1) % 4 == 0) b = first_of_four(b);
+    return append_compute(op, dtype, std::array{a, b}, lanes);
+  }
   return append_compute(op, dtype, operands, lanes);
+}
+
+// The multiple of four that a sum with 1, 2 or 3 starts from; else the value itself.
+ValueId CodeBuilder::first_of_four(ValueId value) const {
+  const Instruction& sum = at(value);
+  if (sum.code != Code::Compute || sum.op != Op::Add || !is_constant(sum.operands[1])) return value;
+  const int64_t further = constant_value(sum.operands[1]);
+  auto instruction = [this](ValueId each) -> const Instruction& { return at(each); };
+  const bool first = further > 0 && further < 4 && is_multiple(instruction, sum.operands[0], 4);
+  return first ? sum.operands[0] : value;
 }
 
 ValueId CodeBuilder::append_compute(Op op, DType dtype, std::span<const ValueId> operands,

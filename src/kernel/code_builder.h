@@ -110,6 +110,7 @@ class CodeBuilder {
 
   ValueId append(const Instruction& instruction, Scope* scope);
   ValueId unique(const Instruction& instruction, Scope* scope);
+  ValueId first_of_four(ValueId value) const;
   ValueId append_compute(Op op, DType dtype, std::span<const ValueId> operands, int lanes);
   void collect_conditions(ValueId value, std::vector<ValueId>& conditions) const;
   ValueId join_masks(ValueId a, ValueId b, int lanes);

@@ -84,6 +84,29 @@ struct Program {
   }
 };
 
+// Whether an index is a multiple of a number, whatever its variables are. `at` has the instruction
+// of every value.
+template <typename At>
+bool is_multiple(const At& at, ValueId value, int64_t of) {
+  const Instruction& each = at(value);
+  auto both = [&](size_t a, size_t b) {
+    return is_multiple(at, each.operands[a], of) && is_multiple(at, each.operands[b], of);
+  };
+  switch (each.code) {
+    case Code::Constant: return static_cast<int64_t>(each.bits) % of == 0;
+    case Code::Splat: return is_multiple(at, each.operands[0], of);
+    case Code::Ramp: return both(0, 1);
+    case Code::Loop: return both(0, 2);
+    case Code::Compute: break;
+    default: return false;
+  }
+  if (each.op == Op::Add || each.op == Op::Mod || each.op == Op::Min || each.op == Op::Max)
+    return both(0, 1);
+  if (each.op == Op::Mul)
+    return is_multiple(at, each.operands[0], of) || is_multiple(at, each.operands[1], of);
+  return false;
+}
+
 // The first thing wrong with it: an operand that is not made before or not in scope, lanes or
 // dtypes that do not fit, loops that do not nest. Empty when there is none.
 std::string verify(const Program& program);

@@ -85,16 +85,8 @@ class Finder {
   }
 
   bool is_multiple(ValueId value, int64_t of) const {
-    const Instruction& each = at(value);
-    if (each.code == Code::Constant) return static_cast<int64_t>(each.bits) % of == 0;
-    if (each.code == Code::Loop)
-      return is_multiple(each.operands[0], of) && is_multiple(each.operands[2], of);
-    if (each.code != Code::Compute) return false;
-    if (each.op == Op::Add)
-      return is_multiple(each.operands[0], of) && is_multiple(each.operands[1], of);
-    if (each.op == Op::Mul)
-      return is_multiple(each.operands[0], of) || is_multiple(each.operands[1], of);
-    return false;
+    return anneal::is_multiple([this](ValueId each) -> const Instruction& { return at(each); },
+                               value, of);
   }
 
   void wait(size_t instruction, State& state) {

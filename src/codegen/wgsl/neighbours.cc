@@ -51,26 +51,6 @@ NeighbourAccesses::Place NeighbourAccesses::place_of(const Instruction& access) 
   return place;
 }
 
-bool NeighbourAccesses::is_multiple(ValueId value, int64_t of) const {
-  const Instruction& each = at(value);
-  auto both = [&](size_t a, size_t b) {
-    return is_multiple(each.operands[a], of) && is_multiple(each.operands[b], of);
-  };
-  switch (each.code) {
-    case Code::Constant: return static_cast<int64_t>(each.bits) % of == 0;
-    case Code::Splat: return is_multiple(each.operands[0], of);
-    case Code::Ramp: return both(0, 1);
-    case Code::Loop: return both(0, 2);
-    case Code::Compute: break;
-    default: return false;
-  }
-  if (each.op == Op::Add || each.op == Op::Mod || each.op == Op::Min || each.op == Op::Max)
-    return both(0, 1);
-  if (each.op == Op::Mul)
-    return is_multiple(each.operands[0], of) || is_multiple(each.operands[1], of);
-  return false;
-}
-
 void NeighbourAccesses::find_in(size_t begin, size_t end) {
   // Accesses alike but for their offset.
   using Kind = std::tuple<Code, uint64_t, ValueId, ValueId, ValueId>;  // buffer, base, step, mask
@@ -91,8 +71,12 @@ void NeighbourAccesses::find_in(size_t begin, size_t end) {
   for (const auto& [kind, members] : found) {
     const uint64_t buffer = std::get<1>(kind);
     const ValueId base = std::get<2>(kind), step = std::get<3>(kind);
-    if (base != kNoValue && !is_multiple(base, kWidth)) continue;
-    if (step != kNoValue && !is_multiple(step, kWidth)) continue;
+    auto whole = [&](ValueId value) {
+      return value == kNoValue ||
+             is_multiple([&](ValueId each) -> const Instruction& { return at(each); }, value,
+                         kWidth);
+    };
+    if (!whole(base) || !whole(step)) continue;
     for (const auto& [offset, first] : members) {
       if (offset % kWidth != 0) continue;
       Neighbours group;
@@ -100,16 +84,16 @@ void NeighbourAccesses::find_in(size_t begin, size_t end) {
       group.step = step;
       group.offset = offset;
       group.first = group.last = first;
-      bool whole = true;
-      for (int64_t i = 0; i < kWidth && whole; ++i) {
+      bool all = true;
+      for (int64_t i = 0; i < kWidth && all; ++i) {
         auto member = members.find(offset + i);
-        whole = member != members.end();
-        if (!whole) break;
+        all = member != members.end();
+        if (!all) break;
         group.members[static_cast<size_t>(i)] = member->second;
         group.first = std::min(group.first, member->second);
         group.last = std::max(group.last, member->second);
       }
-      if (!whole || (stored[buffer] && !can_meet(group))) continue;
+      if (!all || (stored[buffer] && !can_meet(group))) continue;
       for (size_t member : group.members) group_of_[member] = static_cast<int>(groups_.size());
       groups_.push_back(group);
     }

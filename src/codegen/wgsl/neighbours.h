@@ -39,7 +39,6 @@ class NeighbourAccesses {
     int64_t offset = 0;
   };
   Place place_of(const Instruction& access) const;
-  bool is_multiple(ValueId value, int64_t of) const;
   void find_in(size_t begin, size_t end);
   bool can_meet(const Neighbours& group) const;
   void choose_buffers();
