@@ -146,15 +146,18 @@ size_t Planner::zipped_axis(NodeRef store, size_t axis) {
 // Instructions of a region when vectors run along an axis; kNoAxis: without vectors.
 double Planner::cost(const Region& region, size_t vector_axis) {
   if (vector_axis != kNoAxis && !region.domain.contains(vector_axis)) vector_axis = kNoAxis;
+  // Memory gives a thread no less than the elements around its own: those are wasted, and no more.
+  constexpr double kAround = 8;
+  const double scattered = capabilities_.group_threads > 0 ? kAround : kScatteredLane * lanes_;
   double each = 1;
   for (NodeRef node : region.nodes) {
     const bool vector = vector_axis != kNoAxis && is_access(node);
     const Stride stride = vector ? stride_of(analysis_, node, vector_axis) : Stride::None;
     // Loads can be turned in blocks, see turn_blocks(); stores cannot.
     if (node->op == Op::Load)
-      each += stride == Stride::Other ? kScatteredLane * lanes_ : stride == Stride::Two ? 3 : 1;
+      each += stride == Stride::Other ? scattered : stride == Stride::Two ? 3 : 1;
     else if (stride == Stride::Other || stride == Stride::Two)
-      each += zipped_axis(node, vector_axis) == kNoAxis ? 2 * kScatteredLane * lanes_ : 2;
+      each += zipped_axis(node, vector_axis) == kNoAxis ? 2 * scattered : 2;
     else
       each += 1;
   }
