@@ -10,6 +10,8 @@
 #include "ir/index.h"
 #include "ir/node_map.h"
 #include "schedule/cost.h"
+#include "schedule/products.h"
+#include "schedule/recompute_cost.h"
 #include "symbolic/bounds.h"
 #include "symbolic/index_map.h"
 #include "symbolic/limits.h"
@@ -25,19 +27,15 @@ constexpr double kEnoughRows = 16, kLittleWork = 32768;
 constexpr double kCheapIndex = 0.5;
 // A kernel more, in nanoseconds.
 constexpr double kLaunchCost = 2000;
-// Larger expressions are not computed twice, and not looked at.
-constexpr size_t kLargestCone = 256;
 // A value that is few operations away from others that several need is computed from those, unless
 // all of it together is much.
-constexpr double kFewOperations = 0.065, kModerate = 3;
+constexpr double kModerate = 3;
 // Values that many kernels compute again for themselves would make scheduling slow.
 constexpr size_t kMostUses = 16;
-// What it costs an element not to be there.
-constexpr double kCondition = 0.05;
 // Where groups of threads have a rectangle of a product each, so many results wide, an operand is
 // made anew for every one of them. That is for nothing where it is a value of memory, little
 // changed.
-constexpr double kWidthOfGroup = 128, kLittleChange = 0.1;
+constexpr double kWidthOfGroup = 128;
 
 NodeRef true_condition() { return make_const(Scalar::of_int(DType::Bool, 1)); }
 bool is_true(NodeRef condition) { return condition->is_const() && condition->arg.bits == 1; }
@@ -102,7 +100,8 @@ class Rangeifier {
         inline_(std::ranges::count(options.disabled, "inline") == 0),
         groups_make_operands_(options.capabilities.group_threads > 0 &&
                               options.capabilities.stage_products),
-        flops_per_byte_(options.capabilities.flops_per_byte),
+        cost_([this](NodeRef node) { return is_stored(node); },
+              [this](NodeRef node) { return users_[node]; }, options.capabilities.flops_per_byte),
         order_(topological_order(roots)) {
     for (NodeRef node : order_)
       if (node->dtype != DType::Index) {
@@ -245,87 +244,6 @@ class Rangeifier {
     const State& s = state(node);
     return node->op == Op::Buffer || is_reduce(node->op) || s.forced || s.root >= 0 ||
            (s.carries && users_[node] > 1);
-  }
-
-  // The arithmetic that only this value needs: what others use too may be stored for them.
-  double own_cost(NodeRef root) {
-    const double elements = element_estimate(*root->shape);
-    std::vector<NodeRef> stack{root};
-    double cost = 0;
-    while (!stack.empty() && cost < kFewOperations * 2) {
-      NodeRef node = stack.back();
-      stack.pop_back();
-      if (node->dtype == DType::Index || element_estimate(*node->shape) < elements) continue;
-      if (node != root && (is_stored(node) || users_[node] > 1)) continue;
-      if (is_elementwise(node->op)) cost += compute_cost(node);
-      if (node->op == Op::Pad) cost += kCondition;
-      stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
-    }
-    return cost;
-  }
-
-  // What an element costs to compute from what is stored, each part counted once.
-  double cone(NodeRef root) {
-    const double elements = std::max(1.0, element_estimate(*root->shape));
-    std::vector<NodeRef> stack{root};
-    NodeMap<char> seen;
-    double cost = 0;
-    while (!stack.empty()) {
-      NodeRef node = stack.back();
-      stack.pop_back();
-      if (node->dtype == DType::Index || !seen.insert(node, 1).second) continue;
-      if (seen.size() > kLargestCone) return 1e9;
-      // What is broadcast costs less by element.
-      const double share = std::min(1.0, element_estimate(*node->shape) / elements);
-      if (node != root && is_stored(node)) {
-        cost += share * bytes_cost(node->dtype);
-        continue;
-      }
-      if (is_elementwise(node->op)) cost += share * compute_cost(node);
-      if (node->op == Op::Pad) cost += share * kCondition;
-      stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
-    }
-    return cost;
-  }
-
-  double bytes_cost(DType dtype) const { return memory_cost(dtype) * flops_per_byte_; }
-
-  // Made of one value of memory in a step or two.
-  bool is_near_memory(NodeRef root) {
-    std::vector<NodeRef> stack{root};
-    NodeMap<char> seen;
-    double cost = 0;
-    int loads = 0;
-    while (!stack.empty() && cost <= kLittleChange && loads <= 1) {
-      NodeRef node = stack.back();
-      stack.pop_back();
-      if (node->dtype == DType::Index || !seen.insert(node, 1).second) continue;
-      if (node != root && is_stored(node)) {
-        ++loads;
-        continue;
-      }
-      if (is_elementwise(node->op)) cost += compute_cost(node);
-      stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
-    }
-    return cost <= kLittleChange && loads <= 1;
-  }
-
-  // Made of coordinates and constants alone in a few steps, as masks are: no slower than a load.
-  bool needs_no_memory(NodeRef root) {
-    constexpr size_t kFew = 24;
-    std::vector<NodeRef> stack{root};
-    NodeMap<char> seen;
-    while (!stack.empty()) {
-      NodeRef node = stack.back();
-      stack.pop_back();
-      if (node->dtype == DType::Index || !seen.insert(node, 1).second) continue;
-      const bool simple = is_elementwise(node->op) || is_movement(node->op) ||
-                          node->op == Op::Const || node->op == Op::Iota;
-      if (!simple || node->op == Op::Threefry || state(node).forced || seen.size() > kFew)
-        return false;
-      stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
-    }
-    return true;
   }
 
   // ---- axes
@@ -502,7 +420,7 @@ class Rangeifier {
           early_scalar(node->source(0), current_graph().intern_shape(map.coordinates), map.valid);
       return node->op == Op::Pad ? gated(map.valid, source) : source;
     }
-    if (is_elementwise(node->op) && !state(node).forced && cone(node) < kCheapIndex) {
+    if (is_elementwise(node->op) && !state(node).forced && cost_.of_element(node) < kCheapIndex) {
       std::vector<NodeRef> sources;
       for (NodeRef source : node->tensors())
         sources.push_back(early_scalar(source, coordinates, valid));
@@ -566,13 +484,14 @@ class Rangeifier {
     double again = 0;
     const double elements = element_estimate(*node->shape);
     for (const Use& use : s.uses) again += evaluations(use);
-    if (groups_make_operands_ && times_made_for_products(s, elements) >= 2 && !is_near_memory(node))
+    if (groups_make_operands_ && times_made_for_products(s, elements) >= 2 &&
+        !cost_.is_near_memory(node))
       return false;
     if (s.uses.size() == 1 && again <= elements * 16) return true;
-    if (needs_no_memory(node)) return true;
-    const double computed = cone(node);
+    if (cost_.needs_no_memory(node)) return true;
+    const double computed = cost_.of_element(node);
     double stored =
-        elements * computed + (elements + again) * bytes_cost(node->dtype) + kLaunchCost;
+        elements * computed + (elements + again) * cost_.of_memory(node->dtype) + kLaunchCost;
     // Uses in one kernel go over the same rows while they are near; a store would take it apart.
     const bool one_kernel =
         std::ranges::all_of(s.uses, [&](const Use& use) { return use.root == s.uses[0].root; });
@@ -580,10 +499,10 @@ class Rangeifier {
     stored *= near;
     why->cost = again * computed - stored;
     if (s.carries && s.uses.size() > 1) return false;
-    if (s.uses.size() <= 4 && computed < kModerate && own_cost(node) <= kFewOperations) return true;
+    if (s.uses.size() <= 4 && computed < kModerate && cost_.is_few_operations(node)) return true;
     if (s.uses.size() > kMostUses) return false;
     // Of a narrow dtype it is cheap to keep: as wide as f32 it might have been computed again.
-    const double narrow = bytes_cost(DType::F32) - bytes_cost(node->dtype);
+    const double narrow = cost_.of_memory(DType::F32) - cost_.of_memory(node->dtype);
     if (why->cost <= near * (elements + again) * narrow) why->reason = UnfusedReason::Dtype;
     return why->cost <= 0;
   }
@@ -645,49 +564,6 @@ class Rangeifier {
     if (state(node->source(0)).expands) return refuse(UnfusedReason::Size);
     in.has_rows = true;
     return true;
-  }
-
-  // ---- products: sums of a * b in which each of a and b lacks an axis of the result
-
-  bool is_product(NodeRef node) {
-    if (node->op != Op::ReduceSum) return false;
-    NodeRef product = node->source(0);
-    while (product->op == Op::Cast || product->op == Op::Reshape || product->op == Op::Permute)
-      product = product->source(0);
-    if (product->op != Op::Mul) return false;
-    std::vector<bool> left = broadcast_axes(product->source(0)),
-                      right = broadcast_axes(product->source(1));
-    bool only_left = false, only_right = false;
-    for (size_t axis = 0; axis < left.size(); ++axis) {
-      only_left = only_left || (right[axis] && !left[axis]);
-      only_right = only_right || (left[axis] && !right[axis]);
-    }
-    return only_left && only_right;
-  }
-
-  // Axes along which a value is the same by construction.
-  std::vector<bool> broadcast_axes(NodeRef node) {
-    std::vector<bool> same(node->rank(), false);
-    if (node->op == Op::Expand) {
-      for (size_t axis = 0; axis < node->rank(); ++axis)
-        same[axis] = node->source(0)->dim(axis) != node->dim(axis);
-    } else if (node->op == Op::Permute) {
-      std::vector<bool> inner = broadcast_axes(node->source(0));
-      for (size_t axis = 0; axis < node->rank(); ++axis)
-        same[axis] = inner[static_cast<size_t>(node->axes()[axis])];
-    } else if (node->op == Op::Cast || node->op == Op::Pad || node->op == Op::Shrink) {
-      if (node->op == Op::Cast) return broadcast_axes(node->source(0));
-    } else if (node->op == Op::Const) {
-      same.assign(node->rank(), true);
-    } else if (is_elementwise(node->op)) {
-      same.assign(node->rank(), true);
-      for (NodeRef source : node->tensors()) {
-        if (source->rank() != node->rank()) continue;
-        std::vector<bool> inner = broadcast_axes(source);
-        for (size_t axis = 0; axis < node->rank(); ++axis) same[axis] = same[axis] && inner[axis];
-      }
-    }
-    return same;
   }
 
   // ---- scalars, from the inputs to the results
@@ -783,7 +659,7 @@ class Rangeifier {
   std::vector<NodeRef> program_;
   bool inline_;
   bool groups_make_operands_;
-  double flops_per_byte_;
+  RecomputeCost cost_;
   std::vector<NodeRef> order_;
   NodeMap<int> index_, users_;
   std::deque<State> states_;
