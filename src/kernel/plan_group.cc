@@ -67,8 +67,10 @@ std::optional<GroupElements> Planner::plan_elements() {
   if (!enabled("unroll") || plan.axes.empty()) return plan;
   const bool whole = analysis_.size_multiple(plan.axes.back()) % kNeighbours == 0;
   // A thread that stores whole words of narrow elements need not share them with others.
-  const bool narrow = std::ranges::any_of(
-      plan.stores, [](NodeRef store) { return byte_size(store->source(3)->dtype) < 4; });
+  const bool narrow = most_copies(nodes_of_all_regions()) >= kNeighbours &&
+                      std::ranges::any_of(plan.stores, [](NodeRef store) {
+                        return byte_size(store->source(3)->dtype) < 4;
+                      });
   const bool many = analysis_.reductions().empty() && elements >= kNeighbours * busy;
   if (whole && (narrow || many)) plan.neighbours = kNeighbours;
   return plan;
