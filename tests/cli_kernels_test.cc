@@ -211,7 +211,7 @@ TEST_CASE("cli: kernels of a GPU are as many as the CPU's where its limits allow
 
 TEST_CASE("cli: kernels says which limit of the device a value is stored for") {
   const EnvironmentScope least("ANNEAL_WEBGPU_LIMITS", "minimum");
-  const std::string command = "kernels mlp --device webgpu";
+  const std::string command = "kernels attention --device webgpu";
   const Run text = anneal_run(command);
   int limited = 0;
   const Json listing = json_of(command);
