@@ -2,6 +2,7 @@
 // movement only renames places.
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -224,6 +225,30 @@ TEST_CASE("kernel counts: groups of threads do not make an operand again and aga
   // One value of memory, little changed, is no work; nor is it where one group has all columns.
   CHECK_FALSE(keeps_operand(matmul(relu(x), w), many_threads()));
   CHECK_FALSE(keeps_operand(matmul(normed, input("narrow", {256, 32})), many_threads()));
+}
+
+TEST_CASE("kernel counts: layers that do the same share their kernels") {
+  auto different_kernels = [](int layers) {
+    std::vector<Tensor> weights;
+    Tensor value = input("x", {64, 48});
+    for (int layer = 0; layer < layers; ++layer) {
+      auto weight = [&](std::string_view role, std::vector<Dim> shape) {
+        weights.push_back(input(fmt::format("{}.{}", role, layer), shape));
+        return weights.back();
+      };
+      const Tensor scaled = value * weight("scale", {48}) + weight("shift", {48});
+      const Tensor hidden = gelu(matmul(scaled, weight("up", {48, 96})) + weight("bias", {96}));
+      value = value + matmul(hidden, weight("down", {96, 48}));
+    }
+    const Schedule schedule = scheduled(grad(sum(value * value), weights), many_threads());
+    std::set<std::string> bodies;
+    for (const Kernel& kernel : schedule.kernels)
+      for (const KernelPhase& phase : kernel.phases)
+        for (const KernelPart& part : phase) bodies.insert(to_text(part.body));
+    return bodies.size();
+  };
+  // The first layer and the last one have neighbours of their own.
+  CHECK(different_kernels(9) == different_kernels(4));
 }
 
 TEST_CASE("kernel counts: a device that binds few buffers is the reason for more kernels") {

@@ -14,15 +14,19 @@
 namespace anneal {
 namespace {
 
+// The look of the index 1: two numbers without a pattern.
+constexpr Key kOne{0x9e3779b97f4a7c15u, 0xd1b54a32d192ed03u};
+
 class Canonical {
  public:
   Canonical(const Fragment& fragment, std::span<const ScheduleBuffer> buffers,
             std::span<const int> memory)
       : fragment_(fragment), axes_(fragment.axes), buffers_(buffers), memory_(memory) {}
 
-  KernelPart run(std::span<const NodeRef> stores) {
+  KernelPart run(std::span<const NodeRef> given) {
+    name_store_axes(given);
+    const std::vector<NodeRef> stores = with_ordered_operands(given);
     const std::vector<NodeRef> order = topological_order(stores);
-    name_store_axes(stores);
     name_reduction_axes(order);
     for (NodeRef node : order)
       if (node->op == Op::Buffer) number_buffer(node);
@@ -67,6 +71,72 @@ class Canonical {
     for (NodeRef store : stores)
       for (NodeRef axis : store->sources().subspan(4))
         if (!images_.contains(axis)) images_[axis] = add_axis('i', count++, axis);
+  }
+
+  // The graph orders operands by what they are, down to which buffer is read; kernels that differ
+  // in nothing else must not differ in that order.
+  std::vector<NodeRef> with_ordered_operands(std::span<const NodeRef> stores) {
+    NodeMap<Key> looks;
+    NodeMap<NodeRef> ordered;
+    std::vector<NodeRef> sources;
+    std::vector<Key> parts;
+    for (NodeRef node : topological_order(stores)) {
+      sources.clear();
+      for (NodeRef source : node->sources()) sources.push_back(*ordered.find(source));
+      parts.clear();
+      for (NodeRef source : node->sources()) parts.push_back(looks[source]);
+      if (commutes(node) && parts[1] < parts[0] && !sources[1]->is_const()) {
+        std::swap(parts[0], parts[1]);
+        std::swap(sources[0], sources[1]);
+      }
+      looks[node] = look_of(node, parts);
+      ordered[node] = with_sources(node, sources);
+    }
+    std::vector<NodeRef> result;
+    for (NodeRef store : stores) result.push_back(*ordered.find(store));
+    return result;
+  }
+
+  // Maximum and minimum do not: of two equal zeros they answer the first.
+  // Index arithmetic has an order of its own.
+  static bool commutes(NodeRef node) {
+    if (node->dtype == DType::Index) return false;
+    switch (node->op) {
+      case Op::Add:
+      case Op::Mul:
+      case Op::And:
+      case Op::Or:
+      case Op::Xor:
+      case Op::Eq: return true;
+      default: return false;
+    }
+  }
+
+  // What a node is but for the numbers of buffers and the names of axes.
+  Key look_of(NodeRef node, std::span<const Key> parts) const {
+    if (const NodeRef* axis = images_.find(node)) return (*axis)->key;
+    if (node->op == Op::Variable) {
+      auto axis = std::ranges::find(axes_, node, &Axis::variable);
+      return axis == axes_.end() ? node->key : axis->size->key;
+    }
+    // A sum looks the same however its terms are ordered and grouped: (a + b) * 3 as b * 3 + a * 3.
+    if (node->dtype == DType::Index) {
+      if (node->is_const()) {
+        const auto value = static_cast<uint64_t>(node->scalar().as_int());
+        return {kOne.high * value, kOne.low * value};
+      }
+      if (node->op == Op::Add) return {parts[0].high + parts[1].high, parts[0].low + parts[1].low};
+      if (node->op == Op::Mul && node->source(1)->is_const()) {
+        const auto factor = static_cast<uint64_t>(node->source(1)->scalar().as_int());
+        return {parts[0].high * factor, parts[0].low * factor};
+      }
+    }
+    if (node->source_count == 0 && node->op != Op::Buffer) return node->key;
+    KeyBuilder look(static_cast<uint64_t>(node->op));
+    look.add(static_cast<uint64_t>(node->dtype));
+    look.add(node->shape->key);
+    for (const Key& part : parts) look.add(part);
+    return look.finish();
   }
 
   // A name belongs to its reduction alone, so reductions that are not inside each other share
