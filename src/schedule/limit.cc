@@ -28,41 +28,63 @@ class Cut {
       if (!used.contains(node) || node->op == Op::Contiguous) sinks_.push_back(node);
   }
 
+  // Values to store so that at least `excess` buffers fewer are read, as far as there are any.
+  std::vector<NodeRef> choose(const Fragment& fragment, int excess, int most_buffers) {
+    std::vector<NodeRef> chosen;
+    while (excess > 0) {
+      const Choice best = choose_one(fragment, static_cast<size_t>(most_buffers));
+      if (!best.value) break;
+      chosen.push_back(best.value);
+      stored_[best.value] = 1;
+      excess -= static_cast<int>(best.gain);
+    }
+    return chosen;
+  }
+
+ private:
+  struct Choice {
+    NodeRef value = nullptr;
+    double bytes = 0;
+    size_t gain = 0;    // buffers
+    bool fits = false;  // is a kernel within the limit by itself
+    // One that does not fit is cut again in the next round, and leaves little to this kernel.
+    bool better_than(const Choice& other) const {
+      if (!other.value || bytes != other.bytes) return !other.value || bytes < other.bytes;
+      return fits != other.fits ? fits : gain > other.gain;
+    }
+  };
+
   // The smallest value that takes at least one buffer away when it is stored, of equals the one
   // that takes most.
-  NodeRef choose(const Fragment& fragment) {
-    const size_t all = leaves(nullptr).size();
-    NodeRef best = nullptr;
-    double least = 0;
-    size_t most = 0;
+  Choice choose_one(const Fragment& fragment, size_t most_buffers) {
+    const size_t all = leaves(sinks_, nullptr).size();
+    Choice best;
     for (NodeRef node : fragment.nodes) {
       const bool value = is_elementwise(node->op) || is_reduce(node->op);
-      if (!value || std::ranges::count(sinks_, node) > 0) continue;
-      const size_t without = leaves(node).size();
+      if (!value || stored_.contains(node) || std::ranges::count(sinks_, node) > 0) continue;
+      const size_t without = leaves(sinks_, node).size();
       if (without + 1 >= all) continue;
-      const double size =
+      const double bytes =
           static_cast<double>(bounds(simplify(element_count_expr(node->shape->dims()))).max) *
           static_cast<double>(byte_size(node->dtype));
-      const size_t gain = all - without;
-      if (best && (size > least || (size == least && gain <= most))) continue;
-      best = node;
-      least = size;
-      most = gain;
+      // Itself is the buffer that it writes.
+      const bool fits = leaves(node->sources(), nullptr).size() < most_buffers;
+      const Choice choice{node, bytes, all - without - 1, fits};
+      if (choice.better_than(best)) best = choice;
     }
     return best;
   }
 
- private:
-  // That are read when `stored` is there already.
-  std::set<NodeRef> leaves(NodeRef stored) const {
+  // That are read for these values, when `stored` is there already.
+  std::set<NodeRef> leaves(std::span<const NodeRef> values, NodeRef stored) const {
     std::set<NodeRef> found;
     NodeMap<char> seen;
-    std::vector<NodeRef> stack = sinks_;
+    std::vector<NodeRef> stack(values.begin(), values.end());
     while (!stack.empty()) {
       NodeRef node = stack.back();
       stack.pop_back();
       if (!seen.insert(node, 1).second || node == stored) continue;
-      if (!inside_.contains(node)) {
+      if (!inside_.contains(node) || stored_.contains(node)) {
         if (node->op != Op::Const && node->dtype != DType::Index) found.insert(node);
         continue;
       }
@@ -71,7 +93,7 @@ class Cut {
     return found;
   }
 
-  NodeMap<char> inside_;
+  NodeMap<char> inside_, stored_;
   std::vector<NodeRef> sinks_;
 };
 
@@ -87,13 +109,15 @@ std::vector<OverLimit> values_over_limit(const Rangified& program, std::span<con
         if (std::ranges::count(fragment.tiles, buffer) == 0)
           bound.insert(memory[static_cast<size_t>(buffer)]);
     if (static_cast<int>(bound.size()) <= most_buffers) continue;
-    NodeRef value = Cut(fragment).choose(fragment);
-    if (!value)
+    const int excess = static_cast<int>(bound.size()) - most_buffers;
+    const std::vector<NodeRef> chosen = Cut(fragment).choose(fragment, excess, most_buffers);
+    if (chosen.empty())
       fail(fmt::format("a kernel works on {} buffers, the device allows {}", bound.size(),
                        most_buffers),
            "store parts of the expression with contiguous() or realize()");
-    if (std::ranges::count(values, value, &OverLimit::value) == 0)
-      values.push_back({value, {static_cast<int>(bound.size()), most_buffers}});
+    for (NodeRef value : chosen)
+      if (std::ranges::count(values, value, &OverLimit::value) == 0)
+        values.push_back({value, {static_cast<int>(bound.size()), most_buffers}});
   }
   return values;
 }
