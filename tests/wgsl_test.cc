@@ -9,6 +9,7 @@
 #include <anneal/anneal.h>
 
 #include "codegen/wgsl/library.h"
+#include "codegen/wgsl/unused.h"
 #include "kernel/lower.h"
 #include "schedule/schedule.h"
 #include "transform/simplify.h"
@@ -111,6 +112,34 @@ TEST_CASE("wgsl: a product reads vectors, in one loop, ahead of what it adds") {
     const size_t written = text.find("workgroupBarrier", text.find("workgroupBarrier", loop) + 1);
     CHECK(text.find(" = b1[", loop) > written);
     CHECK(text.find(" = b2[", loop) > written);
+  }
+}
+
+TEST_CASE("wgsl: what is named is used") {
+  const std::string body =
+      "  let v1 = i32(4);\n"
+      "  let v10 = (v1 + v1);\n"
+      "  let v2 = v10;\n"
+      "  let v3 = combine_add_f32(v1, lane);\n"
+      "  for (var v4 = 0; v4 < 9; v4 = v4 + 1) {\n"
+      "    b0[u32(v1)] = 1.0;\n"
+      "  }\n";
+  CHECK(wgsl::without_unused(body, "combine_") ==
+        "  let v1 = i32(4);\n"
+        "  let v3 = combine_add_f32(v1, lane);\n"
+        "  for (var v4 = 0; v4 < 9; v4 = v4 + 1) {\n"
+        "    b0[u32(v1)] = 1.0;\n"
+        "  }\n");
+  for (const Program& program : kernels_of(matmul(input("a", {512, 512}), input("b", {512, 512})))) {
+    const std::string text = wgsl::write_shader(program).text;
+    size_t names = 0;
+    for (size_t at = text.find("let v"); at != std::string::npos; at = text.find("let v", at + 1)) {
+      const std::string name = text.substr(at + 4, text.find(' ', at + 4) - at - 4);
+      const size_t use = text.find(name, at + 4 + name.size());
+      CHECK_MESSAGE(use != std::string::npos, name);
+      ++names;
+    }
+    CHECK(names > 20);
   }
 }
 

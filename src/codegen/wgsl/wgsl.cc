@@ -13,9 +13,12 @@
 #include "codegen/wgsl/arithmetic.h"
 #include "codegen/wgsl/barriers.h"
 #include "codegen/wgsl/neighbours.h"
+#include "codegen/wgsl/unused.h"
 
 namespace anneal::wgsl {
 namespace {
+
+constexpr std::string_view kCombine = "combine_";  // of lanes, which wait for each other
 
 int lanes_of(const Program& program) {
   int lanes = 1;
@@ -168,7 +171,7 @@ class Writer {
         "  if (cell_number >= given[0].x) {{ return; }}\n"
         "  let lane = thread % {}u;\n"
         "{}}}\n",
-        threads_, kGroupsInRow, threads_, body_);
+        threads_, kGroupsInRow, threads_, without_unused(body_, kCombine));
   }
 
   // ---- instructions
@@ -565,7 +568,7 @@ class Writer {
   // ---- sums over lanes
 
   std::string combination(Op op, DType dtype) {
-    const std::string function = fmt::format("combine_{}_{}", name(op), name(dtype));
+    const std::string function = fmt::format("{}{}_{}", kCombine, name(op), name(dtype));
     combined_[function] = {op, dtype};
     const Operand halves[] = {{"a", dtype}, {"b", dtype}};
     static_cast<void>(arithmetic_.compute(op, dtype, halves));  // for the functions it needs
