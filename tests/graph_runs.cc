@@ -316,7 +316,7 @@ std::string Toggle::text() const {
 
 const std::vector<Toggle>& schedule_toggles() {
   static const std::vector<Toggle> toggles =
-      toggles_of({"spread-scatter", "inline", "in-place", "tile", "group", "flatten",
+      toggles_of({"spread-scatter", "inline", "in-place", "tile", "group", "pick", "flatten",
                   "split-reduce", "merge"});
   return toggles;
 }

@@ -138,6 +138,22 @@ TEST_CASE("kernel counts: a narrow value is kept where a wide one is computed ag
   CHECK(reason_of(DType::F32) == 0);
 }
 
+TEST_CASE("kernel counts: the score of a class is read, not looked for") {
+  auto comparisons = [](std::vector<std::string> disabled) {
+    ScheduleOptions options;
+    options.disabled = std::move(disabled);
+    const Schedule schedule = schedule_program(simplified({cross_entropy(x(), label())}), options);
+    int64_t count = 0;
+    for (const Kernel& kernel : schedule.kernels)
+      for (const KernelPhase& phase : kernel.phases)
+        for (const KernelPart& part : phase)
+          count += std::ranges::count(topological_order(part.body.stores), Op::Eq, &Node::op);
+    return count;
+  };
+  CHECK(comparisons({}) == 0);
+  CHECK(comparisons({"pick"}) == 1);
+}
+
 TEST_CASE("kernel counts: many threads do not wait for additions in turn") {
   auto added_in_turn = [](int64_t threads, int64_t rows) {
     const Tensor index = expand(reshape(input("i", {1000}, DType::I32), {1000, 1}), {1000, 64});

@@ -32,6 +32,16 @@ std::vector<OpCase> indexing_cases() {
        {reals({2, 3}, -2, 2), listed({2, 4}, {0, -1, 2, 3, 100, 1, -3, 0}, DType::I32)},
        [](Args x) { return take_along_axis(x[0], x[1], -1); },
        kPick},
+      {"selected_term",
+       {reals({4, 5}, -2, 2), listed({4}, {4, -1, 0, 5}, DType::I32)},
+       [](Args x) {
+         return sum(-where(unsqueeze(x[1], 1) == arange(5, DType::I32), x[0] * 2, 0), 1);
+       }},
+      {"selected_terms_under_a_mask",
+       {cube(), integers({2, 1, 1}, 0, 3, DType::I64).symbolic(0)},
+       [](Args x) {
+         return sum(where((arange(4, DType::I64) == x[1]) & (x[0] < 1), x[0], 0), {1, 2});
+       }},
       {"gather",
        {matrix(), integers({3, 2}, 0, 3, DType::I32).symbolic(0)},
        [](Args x) { return gather(x[0], 1, x[1]); },

@@ -130,7 +130,8 @@ TEST_CASE("wgsl: what is named is used") {
         "  for (var v4 = 0; v4 < 9; v4 = v4 + 1) {\n"
         "    b0[u32(v1)] = 1.0;\n"
         "  }\n");
-  for (const Program& program : kernels_of(matmul(input("a", {512, 512}), input("b", {512, 512})))) {
+  for (const Program& program :
+       kernels_of(matmul(input("a", {512, 512}), input("b", {512, 512})))) {
     const std::string text = wgsl::write_shader(program).text;
     size_t names = 0;
     for (size_t at = text.find("let v"); at != std::string::npos; at = text.find("let v", at + 1)) {

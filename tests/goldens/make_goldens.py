@@ -519,6 +519,10 @@ case(
     take_along_axis_first=lambda x, i: np.take_along_axis(x.numpy(), i.numpy(), 0),
     take_along_axis_broadcast=lambda x, i: np.take_along_axis(x.numpy(), i.numpy(), 1),
     take_along_axis_outside=lambda x, i: outside_is_zero(x, i, 1),
+    selected_term=lambda x, i: -torch.where(i[:, None] == torch.arange(5), x * 2, 0.0).sum(1),
+    selected_terms_under_a_mask=lambda x, i: torch.where(
+        (torch.arange(4) == i) & (x < 1), x, 0.0
+    ).sum((1, 2)),
     gather=lambda x, i: x.gather(1, i.long()),
     gather_first=lambda x, i: x.gather(0, i),
     gather_u8=lambda x, i: x.gather(1, i.long()),

@@ -45,8 +45,8 @@ std::string without_unused(std::string_view body, std::string_view effect) {
   std::vector<std::string_view> lines = lines_of(body), kept;
   for (size_t i = lines.size(); i-- > 0;) {
     const std::string_view line = lines[i], name = named(line);
-    const bool used = name.empty() || mentioned.contains(name) ||
-                      line.find(effect) != std::string_view::npos;
+    const bool used =
+        name.empty() || mentioned.contains(name) || line.find(effect) != std::string_view::npos;
     if (!used) continue;
     mention_all(line);
     kept.push_back(line);
