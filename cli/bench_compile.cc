@@ -59,7 +59,7 @@ void bench_scheduling(const BenchContext& context) {
 }
 
 // Programs of the built-in steps, each different one once.
-std::vector<Program> model_programs(const Device& device) {
+std::vector<Program> model_programs(Device& device) {
   std::vector<Program> programs;
   for (const models::ProgramRow& row : models::programs()) {
     KernelListing listing = list_kernels(row.build(), false, device);

@@ -8,6 +8,7 @@
 
 #include "base/call_site.h"
 #include "programs.h"
+#include "runtime/compiled_program.h"
 #include "symbolic/bounds.h"
 #include "transform/simplify.h"
 
@@ -74,7 +75,7 @@ size_t KernelListing::crossing() const {
   return static_cast<size_t>(std::ranges::count_if(kernels, &ListedKernel::crosses));
 }
 
-KernelListing list_kernels(const models::Program& program, bool forward, const Device& device) {
+KernelListing list_kernels(const models::Program& program, bool forward, Device& device) {
   // Loss, gradients and updates are simplified together, as they are compiled together. A step does
   // not keep its gradients; they only tell what is backward.
   std::vector<NodeRef> roots =
@@ -90,7 +91,7 @@ KernelListing list_kernels(const models::Program& program, bool forward, const D
 
   KernelListing listing;
   listing.nodes = count_nodes(roots);
-  listing.schedule = schedule_program(roots, {device.capabilities(), {}});
+  listing.schedule = schedule_for(roots, device);
   listing.memory = count_memory(listing.schedule);
   GraphScope scope(*listing.schedule.graph);
   for (const Kernel& kernel : listing.schedule.kernels) {

@@ -42,6 +42,6 @@ struct KernelListing {
 };
 
 // The whole step, or only what the loss needs.
-KernelListing list_kernels(const models::Program& program, bool forward, const Device& device);
+KernelListing list_kernels(const models::Program& program, bool forward, Device& device);
 
 }  // namespace anneal::cli

@@ -13,9 +13,11 @@
 #include "error_text.h"
 #include "ir/interpreter.h"
 #include "reference_device.h"
+#include "runtime/compiled_program.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/executor.h"
 #include "tensor/lift.h"
+#include "transform/simplify.h"
 
 using namespace anneal;
 
@@ -396,6 +398,27 @@ TEST_CASE("runtime: programs that do not fit say so before they run") {
                    "takes 68 bytes, device \"reference\" allows 64 a buffer"));
     CHECK(bench.floats(x + 1).size() == 4);
   }
+}
+
+TEST_CASE("runtime: what is faster to store is stored where there is room") {
+  ReferenceOptions options;
+  options.capabilities.tiles = true;
+  options.capabilities.large_elements = 1 << 10;
+  options.capabilities.large_elements_with_room = 1 << 20;
+  const Tensor q = input("q", {128, 16}), k = input("k", {128, 16}), v = input("v", {128, 16});
+  const NodeRef attention[] = {simplify_program(
+      std::vector<NodeRef>{matmul(softmax(matmul(q, transpose(k)), 1), v).node()})[0]};
+  auto keeps_tiles = [&](int64_t available_bytes, int64_t most_of_a_buffer) {
+    options.available_bytes = available_bytes;
+    options.capabilities.max_buffer_bytes = most_of_a_buffer;
+    const std::unique_ptr<Device> device = make_reference_device(options);
+    const Schedule schedule = schedule_for(attention, *device);
+    return std::ranges::any_of(schedule.buffers, &ScheduleBuffer::tile);
+  };
+  constexpr int64_t kScores = 4 * 128 * 128;
+  CHECK_FALSE(keeps_tiles(1 << 20, 1 << 20));
+  CHECK(keeps_tiles(kScores / 2, 1 << 20));
+  CHECK(keeps_tiles(1 << 20, kScores / 2));
 }
 
 TEST_CASE("runtime: a device with memory of its own") {

@@ -16,6 +16,23 @@ int slot_of(NodeRef buffer) { return static_cast<int>(buffer->arg.symbol->first)
 
 }  // namespace
 
+Schedule schedule_for(std::span<const NodeRef> roots, Device& device) {
+  ScheduleOptions options{.capabilities = device.capabilities(), .disabled = {}};
+  const int64_t large = options.capabilities.large_elements;
+  const int64_t with_room = options.capabilities.large_elements_with_room;
+  if (with_room > large) {
+    options.capabilities.large_elements = with_room;
+    Schedule schedule = schedule_program(roots, options);
+    const MemoryPlan plan =
+        plan_memory(schedule, [](NodeRef variable) { return variable->arg.symbol->second; });
+    const bool bindable = std::ranges::all_of(
+        plan.bytes, [&](int64_t bytes) { return bytes <= options.capabilities.max_buffer_bytes; });
+    if (bindable && device.has_room(plan.arena_bytes)) return schedule;
+    options.capabilities.large_elements = large;
+  }
+  return schedule_program(roots, options);
+}
+
 CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device)
     : device_(device.name()), max_buffer_bytes_(device.capabilities().max_buffer_bytes) {
   Graph graph;
@@ -47,7 +64,7 @@ CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device
     assigned_slots_.push_back(slot_of(assign->source(0)));
     if (assign->source(0) != assign->source(1)) wanted.push_back(assign);
   }
-  schedule_ = schedule_program(wanted, {.capabilities = device.capabilities(), .disabled = {}});
+  schedule_ = schedule_for(wanted, device);
   for (size_t i = 0; i < values_.size(); ++i)
     if (values_[i].slot < 0) values_[i].buffer = schedule_.outputs[wanted_of[i]];
   for (const ScheduleBuffer& buffer : schedule_.buffers)

@@ -78,6 +78,8 @@ class Device {
   virtual std::unique_ptr<DeviceMemory> allocate(int64_t bytes) = 0;
   // What could be allocated now, as far as can be known.
   virtual int64_t available_bytes() const = 0;
+  // Whether so many bytes could be allocated at once now.
+  virtual bool has_room(int64_t bytes) { return bytes <= available_bytes(); }
 
   // Whether an address of the host is a Place of this device, so that nothing needs to be copied.
   virtual bool shares_host_memory() const = 0;

@@ -25,6 +25,8 @@ struct Capabilities {
   bool f64 = true;
   // From so many on, values that are made of few and become few are worth living in tiles.
   int64_t large_elements = 1 << 17;
+  // From so many on while there is room for all of them: stored they may be faster.
+  int64_t large_elements_with_room = 0;
   bool tiles = false;         // values may live in fast memory between the stores of a kernel
   double flops_per_byte = 1;  // arithmetic that a byte of memory costs, beside a CPU
   int64_t streaming_bytes = INT64_MAX;  // what is as large is in no cache when it is read again

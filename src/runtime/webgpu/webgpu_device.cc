@@ -398,6 +398,17 @@ class WebGpuDevice : public Device {
     return std::make_unique<GpuMemory>(std::move(buffer), bytes);
   }
   int64_t available_bytes() const override { return int64_t{1} << 60; }  // nobody tells
+  bool has_room(int64_t bytes) override {
+    constexpr int64_t kLittle = 256 << 20;
+    if (bytes <= kLittle) return true;
+    if (bytes > gpu()->limits().buffer_bytes) return false;
+    try {
+      allocate(bytes);
+    } catch (const webgpu::OutOfGpuMemory&) {
+      return false;
+    }
+    return true;
+  }
 
   bool shares_host_memory() const override { return false; }
   bool has_clock() const override { return gpu()->timestamps(); }
@@ -463,6 +474,7 @@ Capabilities webgpu_capabilities(const Gpu& gpu, WebGpuOptions::Tiles tiles) {
   capabilities.f64 = false;
   // Tiles leave most threads of a GPU idle, and its memory is fast.
   if (!cpu) capabilities.large_elements = int64_t{1} << 26;
+  if (!cpu) capabilities.large_elements_with_room = int64_t{1} << 28;
   if (!cpu) capabilities.flops_per_byte = 4;
   return capabilities;
 }
