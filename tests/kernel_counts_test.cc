@@ -1,6 +1,7 @@
 // How many kernels programs become: one for what belongs together, and no division where a
 // movement only renames places.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 #include <string>
@@ -13,6 +14,7 @@
 #include <anneal/anneal.h>
 
 #include "ir/index.h"
+#include "schedule/axis_bounds.h"
 #include "schedule/schedule.h"
 #include "transform/simplify.h"
 
@@ -225,6 +227,40 @@ TEST_CASE("kernel counts: a product that is turned is stored the way it is wante
   const NodeRef inner = store_axes_of(body).back();
   for (NodeRef node : topological_order(body.stores))
     if (node->op == Op::Load) CHECK(factor_of(node->source(1), inner) == 1);
+}
+
+TEST_CASE("kernel counts: products of masked values know the mask") {
+  const int64_t tokens = 512;
+  const Tensor q = input("q", {256, tokens, 32}), k = input("k", {256, tokens, 32}),
+               v = input("v", {256, tokens, 32});
+  auto masked_products = [&](bool causal) {
+    const Tensor row = reshape(arange(tokens, DType::I32), {tokens, 1});
+    const Tensor scores = matmul(q, transpose(k, 1, 2));
+    const Tensor seen =
+        causal ? where(arange(tokens, DType::I32) <= row, scores, -INFINITY) : scores;
+    const Tensor result = matmul(softmax(seen, 2), v);
+    std::vector<Tensor> all = grad(sum(result * input("weights", {256, tokens, 32})), {q, k, v});
+    all.push_back(result);
+    Capabilities gpu = many_threads();
+    gpu.flops_per_byte = 4;
+    const Schedule schedule = scheduled(all, gpu);
+    int count = 0;
+    for (const Kernel& kernel : schedule.kernels)
+      for (const KernelPhase& phase : kernel.phases)
+        for (const KernelPart& part : phase) {
+          const std::vector<NodeRef> nodes = topological_order(part.body.stores);
+          const bool product = std::ranges::any_of(nodes, [](NodeRef node) {
+            return node->op == Op::SumOver && node->source(0)->op == Op::Mul;
+          });
+          const bool masked = std::ranges::any_of(
+              nodes, [](NodeRef node) { return !bounds_in(node).empty() && node->op == Op::Le; });
+          count += product && masked ? 1 : 0;
+        }
+    return count;
+  };
+  // The scores, what they are summed with, and twice that in the gradients.
+  CHECK(masked_products(true) >= 6);
+  CHECK(masked_products(false) == 0);
 }
 
 TEST_CASE("kernel counts: groups of threads do not make an operand again and again") {

@@ -2,6 +2,7 @@
 // refused. Values are the business of device_cases_test.cc.
 #include "runtime/webgpu/webgpu_device.h"
 
+#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -233,4 +234,83 @@ TEST_CASE("webgpu device: few results of additions at computed places look for w
   DeviceScope scope("webgpu");
   found = added().to_vector();
   CHECK(found == expected);  // small integers and halves: exact in any order
+}
+
+namespace {
+
+Tensor random_tensor(int64_t seed, const std::vector<int64_t>& sizes) {
+  int64_t count = 1;
+  for (int64_t size : sizes) count *= size;
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] =
+        static_cast<float>((i * 7919 + static_cast<size_t>(seed) * 104729) % 1009) / 504 - 1;
+  return from_data(values, {sizes.begin(), sizes.end()});
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - b[i]));
+  return largest;
+}
+
+// Attention where row i sees elements i + first .. i + last, and its gradients, one after another.
+std::vector<float> windowed_attention(int64_t rows, int64_t elements, int64_t first, int64_t last) {
+  const Tensor q = random_tensor(1, {2, rows, 24}), k = random_tensor(2, {2, elements, 24}),
+               v = random_tensor(3, {2, elements, 24});
+  const Tensor row = reshape(arange(rows, DType::I32), {rows, 1}),
+               element = arange(elements, DType::I32);
+  const Tensor seen = (element <= row + last) & (row + first <= element);
+  const Tensor scores = matmul(q, transpose(k, 1, 2)) * 0.2;
+  const Tensor result = matmul(softmax(where(seen, scores, -INFINITY), 2), v);
+  std::vector<Tensor> all = grad(sum(result * random_tensor(4, {2, rows, 24})), {q, k, v});
+  all.push_back(result);
+  std::vector<float> values;
+  for (const Tensor& each : all)
+    for (float value : floats(each)) values.push_back(value);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("webgpu device: products of masked values leave out what the masks do") {
+  struct Row {
+    int64_t rows, elements, first, last;
+  };
+  std::vector<std::string> devices;
+  for (const WebGpuOptions::Tiles tiles : {WebGpuOptions::Tiles::Gpu, WebGpuOptions::Tiles::Cpu}) {
+    WebGpuOptions options = WebGpuOptions::from_environment();
+    options.tiles = tiles;
+    devices.push_back(fmt::format("webgpu, tiles {}", devices.size()));
+    add_device(devices.back(),
+               [options] { return std::make_unique<Executor>(make_webgpu_device(options)); });
+  }
+  for (const Row& each : {Row{160, 160, -1000, 0}, Row{130, 130, -40, 0}, Row{100, 164, -1000, 64},
+                          Row{150, 150, 0, 1000}, Row{96, 96, -20, 20}}) {
+    auto on = [&](const std::string& device) {
+      DeviceScope scope(device);
+      return windowed_attention(each.rows, each.elements, each.first, each.last);
+    };
+    const std::vector<float> expected = on("cpu");
+    for (const std::string& device : devices)
+      CHECK(largest_difference(on(device), expected) < 2e-5);
+  }
+}
+
+TEST_CASE("webgpu device: values whose tiles have no room in a group are stored") {
+  auto gradient = [] {
+    const Tensor x = random_tensor(1, {512, 64}), up = random_tensor(2, {64, 256}),
+                 down = random_tensor(3, {256, 64});
+    const Tensor result = x + matmul(gelu(matmul(x, up)), down);
+    return floats(grad(sum(result * result) * 1e-3, {up})[0]);
+  };
+  std::vector<float> expected;
+  {
+    DeviceScope cpu("cpu");
+    expected = gradient();
+  }
+  DeviceScope scope("webgpu");
+  CHECK(largest_difference(gradient(), expected) < 1e-2);
 }

@@ -160,14 +160,15 @@ class GroupProductEmitter : GroupEmitter {
     const int64_t copies = int64_t{plan_.rows.copies} * plan_.columns.copies;
     for (NodeRef sum : plan_.sums)
       state.insert(state.end(), static_cast<size_t>(copies), emitter_.start_value(sum, threads_));
+    const TermRange range = terms_that_count();
     if (plan_.staged.empty()) {
-      add_terms(state, code_.index(0), scalar(terms_), rows, columns);
+      add_terms(state, range, rows, columns);
     } else {
       // What the next block needs is on its way while this one is added up.
       const size_t sums = state.size();
-      read_block(code_.index(0), rows, columns, state);
+      read_block(range.begin, rows, columns, state);
       ValueId begin =
-          code_.open_loop(code_.index(0), scalar(terms_), code_.index(plan_.depth), may_be_empty());
+          code_.open_loop(range.begin, range.end, code_.index(plan_.depth), may_be_empty());
       Emitter::State carried;
       for (ValueId start : state) carried.push_back(code_.carry(start));
       write_block(std::span(carried).subspan(sums));
@@ -179,7 +180,7 @@ class GroupProductEmitter : GroupEmitter {
         further = code_.compute(Op::Min, DType::Index,
                                 {further, code_.index(static_value(terms_) - plan_.depth)});
       read_block(further, rows, columns, ahead);
-      add_terms(next, begin, kNoValue, rows, columns);
+      add_terms(next, {begin, kNoValue}, rows, columns);
       next.insert(next.end(), ahead.begin(), ahead.end());
       std::vector<std::pair<ValueId, ValueId>> pairs;
       for (size_t i = 0; i < state.size(); ++i) pairs.emplace_back(carried[i], next[i]);
@@ -210,7 +211,48 @@ class GroupProductEmitter : GroupEmitter {
     return operand.of_rows ? plan_.rows : plan_.columns;
   }
 
+  // Of the sum; whole blocks of it.
+  struct TermRange {
+    ValueId begin, end;  // no end: one block
+  };
+  TermRange terms_that_count() {
+    TermRange range{code_.index(0), scalar(terms_)};
+    const ValueId last_block =
+        code_.index(only_whole_blocks() ? static_value(terms_) - plan_.depth : 0);
+    auto larger = [&](ValueId a, ValueId b) {
+      return code_.compute(Op::Max, DType::Index, {a, b});
+    };
+    auto block_of = [&](ValueId term) {
+      return code_.mul(div(term, code_.index(plan_.depth)), code_.index(plan_.depth));
+    };
+    auto first = [&](GroupBound::Axis axis) {
+      return axis == GroupBound::Axis::Row ? row_begin_ : column_begin_;
+    };
+    auto last = [&](GroupBound::Axis axis) {
+      const bool row = axis == GroupBound::Axis::Row;
+      return code_.add(first(axis), code_.index((row ? plan_.rows : plan_.columns).elements() - 1));
+    };
+    for (const GroupBound& bound : plan_.bounds) {
+      if (bound.low == GroupBound::Axis::Term) {
+        ValueId most = larger(code_.add(last(bound.high), code_.index(bound.by)), code_.index(0));
+        range.end = code_.min(range.end, code_.add(block_of(most), code_.index(plan_.depth)));
+      } else if (bound.high == GroupBound::Axis::Term) {
+        ValueId least = code_.add(first(bound.low), code_.index(-bound.by));
+        ValueId begin = block_of(larger(least, code_.index(0)));
+        range.begin =
+            larger(range.begin, only_whole_blocks() ? code_.min(begin, last_block) : begin);
+      } else {
+        ValueId any =
+            code_.compute(Op::Le, DType::Bool,
+                          {first(bound.low), code_.add(last(bound.high), code_.index(bound.by))});
+        range.end = code_.compute(Op::Where, DType::Index, {any, range.end, code_.index(0)});
+      }
+    }
+    return range;
+  }
+
   bool may_be_empty() const {
+    if (!plan_.bounds.empty()) return true;
     for (size_t axis : plan_.summed)
       if (analysis_.may_be_empty(axis)) return true;
     return false;
@@ -344,23 +386,23 @@ class GroupProductEmitter : GroupEmitter {
     }
   }
 
-  // Terms from begin on: all of a block that was copied, or all there are.
-  void add_terms(Emitter::State& state, ValueId begin, ValueId end, NodeRef rows, NodeRef columns) {
+  // Terms from begin on: all of a block that was copied, or all up to an end.
+  void add_terms(Emitter::State& state, const TermRange& range, NodeRef rows, NodeRef columns) {
     Side on_rows = side(plan_.rows, row_begin_, down_, rows);
     Emitter::Assignment bound_rows(emitter_, on_rows.axes, on_rows.exists);
     Side on_columns = side(plan_.columns, column_begin_, across_, columns);
     Emitter::Assignment bound_columns(emitter_, on_columns.axes, on_columns.exists);
     const std::vector<Emitter::Accumulator> each = accumulators();
-    const bool staged = end == kNoValue;
+    const bool staged = range.end == kNoValue;
     const int64_t unroll = staged ? plan_.unroll : 1;
     // A block that is unrolled as a whole takes no loop: its loads then come early, and the next
     // block's stay on their way all through it.
     const bool looped = !staged || unroll < plan_.depth;
-    ValueId step = code_.index(0);
+    ValueId step = staged ? code_.index(0) : range.begin;
     Emitter::State carried;
     if (looped) {
-      step = code_.open_loop(step, staged ? code_.index(plan_.depth) : end, code_.index(unroll),
-                             !staged && may_be_empty());
+      step = code_.open_loop(step, staged ? code_.index(plan_.depth) : range.end,
+                             code_.index(unroll), !staged && may_be_empty());
       for (ValueId start : state) carried.push_back(code_.carry(start));
     } else {
       carried = state;
@@ -368,7 +410,7 @@ class GroupProductEmitter : GroupEmitter {
     Emitter::State totals = carried;
     for (int64_t i = 0; i < unroll; ++i) {
       ValueId now = code_.add(step, code_.index(i));
-      const Elements terms{code_.add(begin, now), {0}};
+      const Elements terms{staged ? code_.add(range.begin, now) : now, {0}};
       const std::vector<Assigned> summed = digits(plan_.summed, terms);
       std::vector<ValueId> exists;
       if (staged && !plan_.zeros_add_nothing) exists = existing(terms, terms_, plan_.depth);

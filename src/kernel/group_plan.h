@@ -30,6 +30,14 @@ struct GroupOperand {
   bool along_sum;         // threads that are neighbours read along the sum
   int terms_at_once = 1;  // neighbours in the sum that a thread reads, then
 };
+// Of two axes, low <= high + by: terms of a sum that are 0 elsewhere, or results that no sum is
+// needed for.
+struct GroupBound {
+  enum class Axis : uint8_t { Row, Column, Term };
+  Axis low, high;
+  int64_t by;
+  bool is_of_terms() const { return low == Axis::Term || high == Axis::Term; }
+};
 struct GroupProduct {
   std::vector<NodeRef> sums, stores;
   std::vector<size_t> others;  // axes outside of the product
@@ -39,6 +47,7 @@ struct GroupProduct {
   int64_t unroll = 4;  // terms that are added one after the other
   std::vector<GroupOperand> staged;
   bool zeros_add_nothing = false;  // terms beyond the end, copied as zeros
+  std::vector<GroupBound> bounds;
   int threads() const { return rows.threads * columns.threads; }
 };
 

@@ -139,6 +139,7 @@ class Planner {
     size_t rows = AxisSet::kMost, columns = AxisSet::kMost;
   };
   Sides choose_sides(const Region& region);
+  std::vector<GroupBound> group_bounds(const GroupProduct& plan);
   double extent(std::span<const size_t> axes) const;
   static bool is_plain(NodeRef operand);
   bool lies_as_summed(NodeRef operand, std::span<const size_t> summed);

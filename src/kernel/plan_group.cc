@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernel/plan.h"
+#include "schedule/axis_bounds.h"
 
 namespace anneal {
 namespace {
@@ -76,6 +77,38 @@ std::optional<GroupElements> Planner::plan_elements() {
   return plan;
 }
 
+// Where masks say that nothing is to be added, or that no sum is looked at.
+std::vector<GroupBound> Planner::group_bounds(const GroupProduct& plan) {
+  std::vector<GroupBound> found;
+  const bool simple = enabled("reach") && plan.sums.size() == 1 && plan.summed.size() == 1 &&
+                      plan.rows.axes.size() == 1 && plan.columns.axes.size() == 1;
+  if (!simple) return found;
+  auto side_of = [&](NodeRef axis) -> std::optional<GroupBound::Axis> {
+    const size_t number = analysis_.number(axis);
+    if (number == plan.rows.axes[0]) return GroupBound::Axis::Row;
+    if (number == plan.columns.axes[0]) return GroupBound::Axis::Column;
+    if (number == plan.summed[0]) return GroupBound::Axis::Term;
+    return std::nullopt;
+  };
+  auto note = [&](NodeRef condition) {
+    for (const AxisBound& bound : bounds_in(condition)) {
+      const auto low = side_of(bound.low), high = side_of(bound.high);
+      if (low && high) found.push_back({*low, *high, bound.by});
+    }
+  };
+  NodeRef sum = plan.sums[0], term = sum->source(0);
+  if (term->op == Op::Mul)
+    for (NodeRef operand : term->sources())
+      if (operand->op == Op::Where && operand->source(2)->is_const() &&
+          operand->source(2)->scalar().as_double() == 0)
+        note(operand->source(0));
+  if (plan.stores.size() == 1) {
+    NodeRef value = plan.stores[0]->source(3);
+    if (value->op == Op::Where && value->source(2)->is_const()) note(value->source(0));
+  }
+  return found;
+}
+
 std::optional<GroupProduct> Planner::plan_group_product() {
   const Region* region = enabled("tile") && enabled("vectorise") ? heaviest_sum() : nullptr;
   if (!region || iterations(analysis_, region->domain) < kFewestSteps) return std::nullopt;
@@ -132,6 +165,7 @@ std::optional<GroupProduct> Planner::plan_group_product() {
   plan.columns.threads = best->column_threads, plan.columns.copies = best->column_copies;
   plan.rows.neighbours = neighbours(best->row_copies);
   plan.columns.neighbours = neighbours(best->column_copies);
+  plan.bounds = group_bounds(plan);
   if (!staged) return plan;
 
   for (const bool of_rows : {true, false})

@@ -14,6 +14,23 @@ constexpr size_t kRecentSizes = 8;
 
 int slot_of(NodeRef buffer) { return static_cast<int>(buffer->arg.symbol->first); }
 
+bool has_room(const Schedule& schedule, Device& device) {
+  const MemoryPlan plan =
+      plan_memory(schedule, [](NodeRef variable) { return variable->arg.symbol->second; });
+  const bool bindable = std::ranges::all_of(
+      plan.bytes, [&](int64_t bytes) { return bytes <= device.capabilities().max_buffer_bytes; });
+  return bindable && device.has_room(plan.arena_bytes);
+}
+
+bool has_room_for_tiles(const Schedule& schedule, const Device& device) {
+  GraphScope scope(*schedule.graph);
+  for (const Kernel& kernel : schedule.kernels)
+    for (const KernelPhase& phase : kernel.phases)
+      for (const KernelPart& part : phase)
+        if (!part.body.tiles.empty() && !device.has_room_for_tiles(part.body)) return false;
+  return true;
+}
+
 }  // namespace
 
 Schedule schedule_for(std::span<const NodeRef> roots, Device& device) {
@@ -23,13 +40,12 @@ Schedule schedule_for(std::span<const NodeRef> roots, Device& device) {
   if (with_room > large) {
     options.capabilities.large_elements = with_room;
     Schedule schedule = schedule_program(roots, options);
-    const MemoryPlan plan =
-        plan_memory(schedule, [](NodeRef variable) { return variable->arg.symbol->second; });
-    const bool bindable = std::ranges::all_of(
-        plan.bytes, [&](int64_t bytes) { return bytes <= options.capabilities.max_buffer_bytes; });
-    if (bindable && device.has_room(plan.arena_bytes)) return schedule;
+    if (has_room(schedule, device) && has_room_for_tiles(schedule, device)) return schedule;
     options.capabilities.large_elements = large;
   }
+  Schedule schedule = schedule_program(roots, options);
+  if (has_room_for_tiles(schedule, device)) return schedule;
+  options.capabilities.tiles = false;
   return schedule_program(roots, options);
 }
 

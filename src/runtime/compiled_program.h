@@ -22,7 +22,8 @@ struct SizedProgram {
   std::vector<std::vector<int64_t>> shapes;  // of the values
 };
 
-// As it runs on the device: more values are stored where that is faster and there is room for them.
+// As it runs on the device: more values are stored where that is faster and there is room for them,
+// or where the device has no room for tiles.
 Schedule schedule_for(std::span<const NodeRef> roots, Device& device);
 
 class CompiledProgram {

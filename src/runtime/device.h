@@ -69,6 +69,8 @@ class Device {
   virtual LoweredBody lower_body(const KernelBody& body) const {
     return lower(body, {.capabilities = capabilities(), .disabled = {}});
   }
+  // Whether it can run a body with tiles. In the body's graph.
+  virtual bool has_room_for_tiles(const KernelBody&) const { return true; }
   // `variables`: the symbolic sizes, which may be nodes of any graph. The schedule outlives what is
   // made of it.
   virtual std::unique_ptr<Executable> compile(const Schedule& schedule,

@@ -12,6 +12,7 @@
 #include "schedule/group.h"
 #include "schedule/in_place.h"
 #include "schedule/limit.h"
+#include "schedule/masks.h"
 #include "schedule/pick_terms.h"
 #include "schedule/rangeify.h"
 #include "schedule/split_reduce.h"
@@ -167,6 +168,7 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
         program.stored.push_back(
             {wanted.value->source(0), wanted.buffer, UnfusedReason::Limit, 0, *limit});
     if (enabled(options, "pick")) pick_terms(program);
+    if (options.capabilities.group_threads > 0 && enabled(options, "masks")) keep_masks(program);
     if (options.capabilities.group_threads > 0 && enabled(options, "flatten"))
       flatten_axes(program);
     if (enabled(options, "split-reduce")) split_reductions(program, options);

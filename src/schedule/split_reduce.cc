@@ -97,12 +97,14 @@ class Splitter {
     // Where every result is a thread's, few are fewer than there could be threads.
     bool idle = parallel_ > 0 && results <= parallel_ / 4 && !fragment_.is_product;
     const double wanted = kWaiting * parallel_;
-    if (!idle && parallel_ > 0 && results <= parallel_ && !fragment_.is_product)
-      for (NodeRef reduction : outermost_reductions(stores))
-        if (elements_of(reduction) >= kManyTerms) idle = true;
+    bool long_sums = false;
+    for (NodeRef reduction : outermost_reductions(stores))
+      long_sums = long_sums || elements_of(reduction) >= kManyTerms;
+    if (parallel_ > 0 && results <= parallel_ && !fragment_.is_product) idle = idle || long_sums;
     // So are groups that have a rectangle of a product each.
     const double groups = results / kResultsOfGroup;
-    const bool idle_groups = parallel_ > 0 && fragment_.is_product && groups <= kFewGroups;
+    const bool idle_groups = parallel_ > 0 && fragment_.is_product &&
+                             groups <= (long_sums ? kManyGroups / 2 : kFewGroups);
     if (many && !idle && !idle_groups && (!fragment_.is_product || results > kFewOfProduct)) return;
     reductions_ = outermost_reductions(stores);
     // One that another one needs would have to wait for it.

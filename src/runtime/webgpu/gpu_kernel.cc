@@ -1,6 +1,7 @@
 #include "runtime/webgpu/gpu_kernel.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <anneal/error.h>
 
@@ -9,9 +10,10 @@
 namespace anneal {
 namespace {
 
-// Lowered so that its tiles fit the memory of a group: the less is kept there, the smaller they
-// are.
-LoweredBody lower_within(const KernelBody& body, Capabilities capabilities, int64_t most) {
+// Lowered so that its tiles fit the memory of a group, if they can: the less is kept there, the
+// smaller they are.
+std::optional<LoweredBody> lower_within(const KernelBody& body, Capabilities capabilities,
+                                        int64_t most) {
   std::vector<std::string> disabled;
   while (true) {
     LoweredBody lowered = lower(body, {.capabilities = capabilities, .disabled = disabled});
@@ -23,8 +25,10 @@ LoweredBody lower_within(const KernelBody& body, Capabilities capabilities, int6
       capabilities.tile_memory_bytes /= 2;
     } else if (disabled.empty()) {
       disabled = {"stage", "one-pass"};
+    } else if (disabled.size() == 2) {
+      disabled.emplace_back("unroll");
     } else {
-      throw InternalError("a kernel does not fit the memory of a group");
+      return std::nullopt;
     }
   }
 }
@@ -40,8 +44,14 @@ bool is_wide(const KernelBody& body) {
 
 GpuKernel make_gpu_kernel(const KernelBody& body, const Capabilities& capabilities,
                           const webgpu::Gpu& gpu) {
-  LoweredBody lowered = lower_within(body, capabilities, gpu.limits().workgroup_bytes);
-  return {std::move(lowered.program), lowered.cells, is_wide(body)};
+  std::optional<LoweredBody> lowered =
+      lower_within(body, capabilities, gpu.limits().workgroup_bytes);
+  if (!lowered) throw InternalError("a kernel does not fit the memory of a group");
+  return {std::move(lowered->program), lowered->cells, is_wide(body)};
+}
+
+bool fits_group(const KernelBody& body, const Capabilities& capabilities, const webgpu::Gpu& gpu) {
+  return lower_within(body, capabilities, gpu.limits().workgroup_bytes).has_value();
 }
 
 wgsl::Memory memory_of(const Program& program, std::span<const ArgumentPlace> arguments) {

@@ -21,6 +21,9 @@ struct GpuKernel {
 GpuKernel make_gpu_kernel(const KernelBody& body, const Capabilities& capabilities,
                           const webgpu::Gpu& gpu);
 
+// Whether its tiles find room in the memory of a group; a body without tiles always does.
+bool fits_group(const KernelBody& body, const Capabilities& capabilities, const webgpu::Gpu& gpu);
+
 // Where an argument of a kernel is: in a piece of memory (null: it has no elements) from an offset.
 struct ArgumentPlace {
   const void* piece;

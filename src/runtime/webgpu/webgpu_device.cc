@@ -370,6 +370,9 @@ class WebGpuDevice : public Device {
   std::string_view name() const override { return "webgpu"; }
   const Capabilities& capabilities() const override { return capabilities_; }
 
+  bool has_room_for_tiles(const KernelBody& body) const override {
+    return fits_group(body, capabilities_, *gpu());
+  }
   LoweredBody lower_body(const KernelBody& body) const override {
     GpuKernel made = make_gpu_kernel(body, capabilities_, *gpu());
     return {std::move(made.program), made.cells};
