@@ -1,5 +1,7 @@
 #include "kernel/group.h"
 
+#include <functional>
+
 #include "ir/index.h"
 #include "symbolic/simplify.h"
 
@@ -128,11 +130,11 @@ class GroupProductEmitter : GroupEmitter {
       : GroupEmitter(emitter, analysis, plan.threads()), plan_(plan) {}
 
   NodeRef run() {
-    NodeRef rows = count_of(analysis_, plan_.rows.axes);
-    NodeRef columns = count_of(analysis_, plan_.columns.axes);
+    rows_ = count_of(analysis_, plan_.rows.axes);
+    columns_ = count_of(analysis_, plan_.columns.axes);
     terms_ = count_of(analysis_, plan_.summed);
-    NodeRef down = ceil_div(rows, plan_.rows.elements());
-    NodeRef across = ceil_div(columns, plan_.columns.elements());
+    NodeRef down = ceil_div(rows_, plan_.rows.elements());
+    NodeRef across = ceil_div(columns_, plan_.columns.elements());
     // The cell's number: other axes, rows, columns.
     ValueId rest = code_.cell();
     ValueId column = mod(rest, scalar(across));
@@ -162,16 +164,16 @@ class GroupProductEmitter : GroupEmitter {
       state.insert(state.end(), static_cast<size_t>(copies), emitter_.start_value(sum, threads_));
     const TermRange range = terms_that_count();
     if (plan_.staged.empty()) {
-      add_terms(state, range, rows, columns);
+      add_terms(state, range);
     } else {
       // What the next block needs is on its way while this one is added up.
       const size_t sums = state.size();
-      read_block(range.begin, rows, columns, state);
+      read_block(range.begin, state);
       ValueId begin =
           code_.open_loop(range.begin, range.end, code_.index(plan_.depth), may_be_empty());
       Emitter::State carried;
       for (ValueId start : state) carried.push_back(code_.carry(start));
-      write_block(std::span(carried).subspan(sums));
+      write_block(begin, std::span(carried).subspan(sums));
       Emitter::State next(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(sums));
       Emitter::State ahead;
       ValueId further = code_.add(begin, code_.index(plan_.depth));
@@ -179,17 +181,17 @@ class GroupProductEmitter : GroupEmitter {
       if (only_whole_blocks())
         further = code_.compute(Op::Min, DType::Index,
                                 {further, code_.index(static_value(terms_) - plan_.depth)});
-      read_block(further, rows, columns, ahead);
-      add_terms(next, {begin, kNoValue}, rows, columns);
+      read_block(further, ahead);
+      add_terms(next, {begin, kNoValue});
       next.insert(next.end(), ahead.begin(), ahead.end());
       std::vector<std::pair<ValueId, ValueId>> pairs;
       for (size_t i = 0; i < state.size(); ++i) pairs.emplace_back(carried[i], next[i]);
       code_.close_loop(pairs);
       state.assign(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(sums));
     }
-    Side on_rows = side(plan_.rows, row_begin_, down_, rows);
+    Side on_rows = side(plan_.rows, row_begin_, down_, rows_);
     Emitter::Assignment bound_rows(emitter_, on_rows.axes, on_rows.exists);
-    Side on_columns = side(plan_.columns, column_begin_, across_, columns);
+    Side on_columns = side(plan_.columns, column_begin_, across_, columns_);
     Emitter::Assignment bound_columns(emitter_, on_columns.axes, on_columns.exists);
     const std::vector<Emitter::Accumulator> each = accumulators();
     for (size_t i = 0; i < each.size(); ++i)
@@ -325,72 +327,91 @@ class GroupProductEmitter : GroupEmitter {
     return numbers;
   }
 
-  // What is beyond an end is zero.
-  void read_block(ValueId begin, NodeRef rows, NodeRef columns, Emitter::State& values) {
-    for (const GroupOperand& operand : plan_.staged) {
-      const GroupSide& side = side_of(operand);
-      const int wide = side_elements(operand, side), deep = operand.terms_at_once;
-      for (const Task& task : tasks_of(operand)) {
-        ValueId first = code_.add(operand.of_rows ? row_begin_ : column_begin_, task.in_tile);
-        const Elements elements{first, count_to(wide), wide};
-        const std::vector<Assigned> along = digits(side.axes, elements);
-        std::vector<ValueId> exists =
-            existing(elements, operand.of_rows ? rows : columns, side.elements());
-        const Elements terms{code_.add(begin, task.term), count_to(deep), deep};
-        const std::vector<Assigned> summed = digits(plan_.summed, terms);
-        // One block beyond the last may be read, too, of which nothing exists. Terms that are read
-        // at once exist together.
-        ValueId there = task.exists;
-        if (!only_whole_blocks())
-          there =
-              code_.both(there, code_.compute(Op::Lt, DType::Bool, {terms.first, scalar(terms_)}));
-        if (there != kNoValue) {
-          exists.resize(elements.distances.size(), kNoValue);
-          for (ValueId& each : exists) each = code_.both(each, there);
-        }
-        const std::vector<ValueId> all_there(there == kNoValue ? 0 : terms.distances.size(), there);
-        Emitter::Assignment bound_side(emitter_, along, exists);
-        Emitter::Assignment bound_sum(emitter_, summed, all_there);
-        AxisSet axes;
-        for (const Assigned& each : deep > 1 ? summed : along) axes.add(each.axis);
-        for (Coordinate at : emitter_.coordinates(axes)) {
-          const auto copy = static_cast<size_t>(emitter_.copy_of(side.axes.back(), at));
-          ValueId value = emitter_.value(operand.node, at);
-          ValueId zero = code_.constant(Scalar::of_int(operand.node->dtype, 0));
-          // A load is zero then by itself.
-          if (operand.node->op != Op::Load && !exists.empty())
-            value = code_.compute(Op::Where, operand.node->dtype, {exists[copy], value, zero});
-          values.push_back(value);
-        }
-      }
+  // Elements of an operand that a thread copies of the block that begins at a term: with their axes
+  // bound, and whether they exist.
+  void copied_elements(const GroupOperand& operand, const Task& task, ValueId begin,
+                       const std::function<void(Coordinate at, ValueId exists)>& element) {
+    const GroupSide& side = side_of(operand);
+    const int wide = side_elements(operand, side), deep = operand.terms_at_once;
+    ValueId first = code_.add(operand.of_rows ? row_begin_ : column_begin_, task.in_tile);
+    const Elements elements{first, count_to(wide), wide};
+    const std::vector<Assigned> along = digits(side.axes, elements);
+    std::vector<ValueId> exists =
+        existing(elements, operand.of_rows ? rows_ : columns_, side.elements());
+    const Elements terms{code_.add(begin, task.term), count_to(deep), deep};
+    const std::vector<Assigned> summed = digits(plan_.summed, terms);
+    // One block beyond the last may be read, too, of which nothing exists. Terms that are read at
+    // once exist together.
+    ValueId there = task.exists;
+    if (!only_whole_blocks())
+      there = code_.both(there, code_.compute(Op::Lt, DType::Bool, {terms.first, scalar(terms_)}));
+    if (there != kNoValue) {
+      exists.resize(elements.distances.size(), kNoValue);
+      for (ValueId& each : exists) each = code_.both(each, there);
+    }
+    const std::vector<ValueId> all_there(there == kNoValue ? 0 : terms.distances.size(), there);
+    Emitter::Assignment bound_side(emitter_, along, exists);
+    Emitter::Assignment bound_sum(emitter_, summed, all_there);
+    AxisSet axes;
+    for (const Assigned& each : deep > 1 ? summed : along) axes.add(each.axis);
+    for (Coordinate at : emitter_.coordinates(axes)) {
+      const auto copy = static_cast<size_t>(emitter_.copy_of(side.axes.back(), at));
+      element(at, exists.empty() ? kNoValue : exists[copy]);
     }
   }
 
-  void write_block(std::span<const ValueId> values) {
+  // What is read of memory for an operand.
+  static std::vector<NodeRef> loads_of(const GroupOperand& operand) {
+    std::vector<NodeRef> loads;
+    for (NodeRef node : topological_order({&operand.node, 1}))
+      if (node->op == Op::Load) loads.push_back(node);
+    return loads;
+  }
+
+  void read_block(ValueId begin, Emitter::State& values) {
+    for (const GroupOperand& operand : plan_.staged) {
+      const std::vector<NodeRef> loads = loads_of(operand);
+      for (const Task& task : tasks_of(operand))
+        copied_elements(operand, task, begin, [&](Coordinate at, ValueId) {
+          for (NodeRef load : loads) values.push_back(emitter_.value(load, at));
+        });
+    }
+  }
+
+  // What operands are made of what was read is made only now: until then nobody waits for memory.
+  // What is beyond an end is zero.
+  void write_block(ValueId begin, std::span<const ValueId> values) {
     size_t next = 0;
     for (size_t i = 0; i < plan_.staged.size(); ++i) {
       const GroupOperand& operand = plan_.staged[i];
-      const int64_t wide = side_elements(operand, side_of(operand));
+      const std::vector<NodeRef> loads = loads_of(operand);
       const int64_t step = operand.terms_at_once > 1 ? strides_[i] : 1;
       for (const Task& task : tasks_of(operand)) {
         ValueId place = code_.add(code_.mul(task.term, code_.index(strides_[i])), task.in_tile);
-        for (int64_t copy = 0; copy < wide * operand.terms_at_once; ++copy) {
+        int64_t copy = 0;
+        copied_elements(operand, task, begin, [&](Coordinate at, ValueId exists) {
+          for (NodeRef load : loads) emitter_.remember(load, at, values[next++]);
+          ValueId value = emitter_.value(operand.node, at);
+          ValueId zero = code_.constant(Scalar::of_int(operand.node->dtype, 0));
+          // A load is zero then by itself.
+          if (operand.node->op != Op::Load && exists != kNoValue)
+            value = code_.compute(Op::Where, operand.node->dtype, {exists, value, zero});
           CodeBuilder::Access access;
           access.buffer = buffers_[i];
           access.lanes = threads_;
-          access.place = code_.add(place, code_.index(copy * step));
+          access.place = code_.add(place, code_.index(copy++ * step));
           access.condition = task.exists;
-          code_.store(access, values[next++]);
-        }
+          code_.store(access, value);
+        });
       }
     }
   }
 
   // Terms from begin on: all of a block that was copied, or all up to an end.
-  void add_terms(Emitter::State& state, const TermRange& range, NodeRef rows, NodeRef columns) {
-    Side on_rows = side(plan_.rows, row_begin_, down_, rows);
+  void add_terms(Emitter::State& state, const TermRange& range) {
+    Side on_rows = side(plan_.rows, row_begin_, down_, rows_);
     Emitter::Assignment bound_rows(emitter_, on_rows.axes, on_rows.exists);
-    Side on_columns = side(plan_.columns, column_begin_, across_, columns);
+    Side on_columns = side(plan_.columns, column_begin_, across_, columns_);
     Emitter::Assignment bound_columns(emitter_, on_columns.axes, on_columns.exists);
     const std::vector<Emitter::Accumulator> each = accumulators();
     const bool staged = range.end == kNoValue;
@@ -447,7 +468,7 @@ class GroupProductEmitter : GroupEmitter {
   }
 
   const GroupProduct& plan_;
-  NodeRef terms_ = nullptr;
+  NodeRef rows_ = nullptr, columns_ = nullptr, terms_ = nullptr;
   ValueId row_begin_ = kNoValue, column_begin_ = kNoValue, down_ = kNoValue, across_ = kNoValue;
   std::vector<int64_t> strides_;
   std::vector<uint64_t> buffers_;
