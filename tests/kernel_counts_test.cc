@@ -263,6 +263,16 @@ TEST_CASE("kernel counts: products of masked values know the mask") {
   CHECK(masked_products(false) == 0);
 }
 
+TEST_CASE("kernel counts: a total does not keep the work of many for itself") {
+  // A norm, and a tensor that it scales.
+  auto kernels = [](int64_t elements) {
+    const Tensor x = input("x", {elements});
+    return schedule_program(simplified({x / sqrt(sum(x * x))})).kernels.size();
+  };
+  CHECK(kernels(1000) == 1);
+  CHECK(kernels(100'000) == 2);
+}
+
 TEST_CASE("kernel counts: groups of threads do not make an operand again and again") {
   const Tensor x = input("x", {4096, 256}), w = input("w", {256, 1024});
   const Tensor normed = layer_norm(x, 1, input("weight", {256}), input("bias", {256}));

@@ -21,6 +21,7 @@ namespace {
 constexpr int kMostBuffers = 64;
 // A kernel needs rows to work on at once, unless it is little work.
 constexpr double kEnoughRows = 16, kLittleWork = 2048;
+constexpr double kMostOfFewRows = 16384;  // elements, for a core or two
 
 class Grouper {
  public:
@@ -185,8 +186,9 @@ class Grouper {
     double before = rows(consumer, common_axes(consumer, &alike));
     if (has_reductions(producer))
       before = std::min(before, rows(producer, common_axes(producer, &alike)));
-    const bool keeps_rows = together >= before || (together >= kEnoughRows);
-    return keeps_rows || work(producer) + work(consumer) <= kLittleWork;
+    const double elements = work(producer) + work(consumer);
+    if (together >= kEnoughRows) return true;
+    return elements <= kLittleWork || (together >= before && elements <= kMostOfFewRows);
   }
 
   // The axis along which a store fills memory.
