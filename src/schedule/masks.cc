@@ -22,6 +22,11 @@ void add(Bounds& all, const Bounds& more) {
     if (std::ranges::count(all, bound) == 0) all.push_back(bound);
 }
 
+void keep_common(Bounds& some, const Bounds& others) {
+  std::erase_if(some,
+                [&](const AxisBound& bound) { return std::ranges::count(others, bound) == 0; });
+}
+
 double constant(NodeRef node) {
   return node->is_const() && is_float(node->dtype) ? node->scalar().as_double() : NAN;
 }
@@ -184,10 +189,10 @@ class Masks {
       if (std::ranges::count(reader.reads, buffer) == 0) continue;
       const std::optional<Bounds> of_reader = bounds_of_reader(fragment, store, reader);
       if (!of_reader) return;
-      if (!unseen) unseen = *of_reader;
-      std::erase_if(*unseen, [&](const AxisBound& bound) {
-        return std::ranges::count(*of_reader, bound) == 0;
-      });
+      if (unseen)
+        keep_common(*unseen, *of_reader);
+      else
+        unseen = of_reader;
     }
     if (!unseen || unseen->empty()) return;
     NodeRef value = store->source(3);
@@ -197,43 +202,51 @@ class Masks {
     store = with_sources(store, sources);
   }
 
+  // Within which each node of a fragment is looked at: nobody sees the rest of it.
+  NodeMap<Bounds> looks_at(const Fragment& fragment) const {
+    NodeMap<Known> known;
+    NodeMap<Bounds> looks;
+    auto look = [&](NodeRef node, const Bounds& within) {
+      if (Bounds* before = looks.find(node))
+        keep_common(*before, within);
+      else
+        looks[node] = within;
+    };
+    for (const std::vector<NodeRef>& phase : fragment.phases) {
+      const std::vector<NodeRef> order = topological_order(phase);
+      for (NodeRef node : order) known[node] = known_of(fragment, node, known);
+      for (NodeRef store : phase) look(store, {});
+      for (size_t i = order.size(); i-- > 0;) {
+        NodeRef node = order[i];
+        const Bounds within = *looks.find(node);
+        for (size_t k = 0; k < node->source_count; ++k) {
+          Bounds inner = within;
+          if (node->op == Op::Where && k == 1) add(inner, seen_bounds(fragment, node->source(0)));
+          if (node->op == Op::Mul) add(inner, known.find(node->source(1 - k))->zero);
+          look(node->source(k), inner);
+        }
+      }
+    }
+    return looks;
+  }
+
   // Within which a reader looks at what the store writes, in the axes of the store.
   std::optional<Bounds> bounds_of_reader(const Fragment& writer, NodeRef store,
                                          const Fragment& reader) const {
     if (!reader.tiles.empty()) return std::nullopt;
-    NodeMap<Known> known;
-    NodeMap<Bounds> looks;  // what holds wherever a node is looked at
+    const NodeMap<Bounds> looks = looks_at(reader);
     std::optional<Bounds> all;
-    auto look = [&](NodeRef node, const Bounds& within) {
-      if (Bounds* before = looks.find(node))
-        std::erase_if(*before, [&](const AxisBound& bound) {
-          return std::ranges::count(within, bound) == 0;
-        });
-      else
-        looks[node] = within;
-    };
-    for (const std::vector<NodeRef>& phase : reader.phases) {
-      const std::vector<NodeRef> order = topological_order(phase);
-      for (NodeRef node : order) known[node] = known_of(reader, node, known);
-      for (NodeRef each : phase) look(each, {});
-      for (size_t i = order.size(); i-- > 0;) {
-        NodeRef node = order[i];
-        if (!looks.contains(node)) continue;
-        const Bounds within = *looks.find(node);
-        for (size_t k = 0; k < node->source_count; ++k) {
-          Bounds inner = within;
-          if (node->op == Op::Where && k == 1) add(inner, seen_bounds(reader, node->source(0)));
-          if (node->op == Op::Mul) add(inner, known.find(node->source(1 - k))->zero);
-          look(node->source(k), inner);
-        }
+    for (const std::vector<NodeRef>& phase : reader.phases)
+      for (NodeRef node : topological_order(phase)) {
         if (node->op != Op::Load || node->source(0) != store->source(0)) continue;
-        std::optional<Bounds> here = in_axes_of(writer, store, reader, node, within);
+        const std::optional<Bounds> here =
+            in_axes_of(writer, store, reader, node, *looks.find(node));
         if (!here) return std::nullopt;
-        if (!all) all = here;
-        std::erase_if(
-            *all, [&](const AxisBound& bound) { return std::ranges::count(*here, bound) == 0; });
+        if (all)
+          keep_common(*all, *here);
+        else
+          all = here;
       }
-    }
     return all;
   }
 
