@@ -273,6 +273,21 @@ TEST_CASE("kernel counts: a total does not keep the work of many for itself") {
   CHECK(kernels(100'000) == 2);
 }
 
+TEST_CASE("kernel counts: what a sum and a result have in common is written alike") {
+  // Lowering then computes it once: the exponentials of a softmax.
+  for (int64_t length : {3, 60, 100, 128, 256, 384, 500, 512, 1000, 1024, 2048, 4096}) {
+    const Schedule schedule = scheduled({softmax(input("x", {64, length}), 1)}, many_threads());
+    std::vector<Op> first_operands;
+    for (const Kernel& kernel : schedule.kernels)
+      for (const KernelPhase& phase : kernel.phases)
+        for (const KernelPart& part : phase)
+          for (NodeRef node : topological_order(part.body.stores))
+            if (node->op == Op::Exp) first_operands.push_back(node->source(0)->source(0)->op);
+    REQUIRE(first_operands.size() == 2);
+    CHECK(first_operands[0] == first_operands[1]);
+  }
+}
+
 TEST_CASE("kernel counts: groups of threads do not make an operand again and again") {
   const Tensor x = input("x", {4096, 256}), w = input("w", {256, 1024});
   const Tensor normed = layer_norm(x, 1, input("weight", {256}), input("bias", {256}));

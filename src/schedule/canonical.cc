@@ -73,23 +73,30 @@ class Canonical {
         if (!images_.contains(axis)) images_[axis] = add_axis('i', count++, axis);
   }
 
+  // What a node is but for the numbers of buffers, and in the first place but for which axis is
+  // which: x[i] + 1 and the x[k] + 1 of a sum must have one order to be found to be the same.
+  struct Look {
+    Key of_sizes, of_axes;
+    auto operator<=>(const Look&) const = default;
+  };
+
   // The graph orders operands by what they are, down to which buffer is read; kernels that differ
   // in nothing else must not differ in that order.
   std::vector<NodeRef> with_ordered_operands(std::span<const NodeRef> stores) {
-    NodeMap<Key> looks;
+    NodeMap<Look> looks;
     NodeMap<NodeRef> ordered;
     std::vector<NodeRef> sources;
-    std::vector<Key> parts;
+    std::vector<Look> parts;
     for (NodeRef node : topological_order(stores)) {
       sources.clear();
       for (NodeRef source : node->sources()) sources.push_back(*ordered.find(source));
       parts.clear();
-      for (NodeRef source : node->sources()) parts.push_back(looks[source]);
+      for (NodeRef source : node->sources()) parts.push_back(*looks.find(source));
       if (commutes(node) && parts[1] < parts[0] && !sources[1]->is_const()) {
         std::swap(parts[0], parts[1]);
         std::swap(sources[0], sources[1]);
       }
-      looks[node] = look_of(node, parts);
+      looks[node] = {look_of(node, parts, &Look::of_sizes), look_of(node, parts, &Look::of_axes)};
       ordered[node] = with_sources(node, sources);
     }
     std::vector<NodeRef> result;
@@ -112,31 +119,34 @@ class Canonical {
     }
   }
 
-  // What a node is but for the numbers of buffers and the names of axes.
-  Key look_of(NodeRef node, std::span<const Key> parts) const {
-    if (const NodeRef* axis = images_.find(node)) return (*axis)->key;
+  Key look_of(NodeRef node, std::span<const Look> parts, Key Look::* part) const {
     if (node->op == Op::Variable) {
       auto axis = std::ranges::find(axes_, node, &Axis::variable);
-      return axis == axes_.end() ? node->key : axis->size->key;
+      if (axis == axes_.end()) return node->key;
+      const NodeRef* name = part == &Look::of_axes ? images_.find(node) : nullptr;
+      return name ? (*name)->key : axis->size->key;
     }
     // A sum looks the same however its terms are ordered and grouped: (a + b) * 3 as b * 3 + a * 3.
     if (node->dtype == DType::Index) {
-      if (node->is_const()) {
-        const auto value = static_cast<uint64_t>(node->scalar().as_int());
-        return {kOne.high * value, kOne.low * value};
-      }
-      if (node->op == Op::Add) return {parts[0].high + parts[1].high, parts[0].low + parts[1].low};
-      if (node->op == Op::Mul && node->source(1)->is_const()) {
-        const auto factor = static_cast<uint64_t>(node->source(1)->scalar().as_int());
-        return {parts[0].high * factor, parts[0].low * factor};
+      if (node->is_const()) return times(kOne, node);
+      if (node->op == Op::Mul && node->source(1)->is_const())
+        return times(parts[0].*part, node->source(1));
+      if (node->op == Op::Add) {
+        const Key &a = parts[0].*part, &b = parts[1].*part;
+        return {a.high + b.high, a.low + b.low};
       }
     }
     if (node->source_count == 0 && node->op != Op::Buffer) return node->key;
     KeyBuilder look(static_cast<uint64_t>(node->op));
     look.add(static_cast<uint64_t>(node->dtype));
     look.add(node->shape->key);
-    for (const Key& part : parts) look.add(part);
+    for (const Look& each : parts) look.add(each.*part);
     return look.finish();
+  }
+
+  static Key times(const Key& look, NodeRef constant) {
+    const auto factor = static_cast<uint64_t>(constant->scalar().as_int());
+    return {look.high * factor, look.low * factor};
   }
 
   // A name belongs to its reduction alone, so reductions that are not inside each other share
