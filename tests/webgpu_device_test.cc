@@ -78,6 +78,17 @@ TEST_CASE("webgpu device: a step is one submit, moves its inputs and allocates n
   }
 }
 
+TEST_CASE("webgpu device: results take the memory that earlier ones gave back") {
+  DeviceScope scope("webgpu");
+  const Tensor x = parameter("x", full({512, 512}, 3.0));
+  auto twice = compile([](const Tensor& a) { return a * 2; });
+  auto sums = compile([](const Tensor& a) { return sum(a, {1}); });
+  for (int i = 0; i < 2; ++i) sums(twice(x));
+  const int64_t before = done().allocations;
+  for (int i = 0; i < 5; ++i) CHECK(floats(sums(twice(x))) == std::vector<float>(512, 6 * 512));
+  CHECK(done().allocations == before);
+}
+
 TEST_CASE("webgpu device: empty tensors beside each other") {
   DeviceScope scope("webgpu");
   const Tensor a = from_data(std::vector<float>{}, {0, 4});

@@ -11,6 +11,7 @@
 
 #include "base/call_site.h"
 #include "runtime/distinct_bodies.h"
+#include "runtime/webgpu/buffer_pool.h"
 #include "runtime/webgpu/gpu_kernel.h"
 #include "runtime/webgpu/pipeline_cache.h"
 #include "symbolic/index_program.h"
@@ -20,25 +21,31 @@ namespace {
 
 using webgpu::Gpu;
 
-class GpuMemory : public DeviceMemory {
- public:
-  GpuMemory(std::unique_ptr<webgpu::Buffer> buffer, int64_t bytes)
-      : DeviceMemory(buffer.get(), bytes), buffer_(std::move(buffer)) {}
-  bool is_lost() const override { return buffer_->lost(); }
-
- private:
-  std::unique_ptr<webgpu::Buffer> buffer_;
-};
-
 const webgpu::Buffer* buffer_of(Place place) {
   return static_cast<const webgpu::Buffer*>(place.memory);
 }
 
 // A GPU and the kernels that were made for it.
 struct OpenGpu {
-  explicit OpenGpu(std::unique_ptr<Gpu> opened) : gpu(std::move(opened)), pipelines(*gpu) {}
+  explicit OpenGpu(std::unique_ptr<Gpu> opened)
+      : gpu(std::move(opened)), pipelines(*gpu), buffers(*gpu) {}
   std::unique_ptr<Gpu> gpu;
   webgpu::PipelineCache pipelines;
+  webgpu::BufferPool buffers;
+};
+
+class GpuMemory : public DeviceMemory {
+ public:
+  GpuMemory(std::shared_ptr<OpenGpu> from, std::unique_ptr<webgpu::Buffer> buffer, int64_t bytes)
+      : DeviceMemory(buffer.get(), bytes), from_(std::move(from)), buffer_(std::move(buffer)) {}
+  ~GpuMemory() override { from_->buffers.give_back(std::move(buffer_)); }
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+  bool is_lost() const override { return buffer_->lost(); }
+
+ private:
+  std::shared_ptr<OpenGpu> from_;
+  std::unique_ptr<webgpu::Buffer> buffer_;
 };
 
 // The GPU of a device: another one after it was lost.
@@ -396,9 +403,10 @@ class WebGpuDevice : public Device {
 
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override {
     // Kernels take whole words of what they are bound to.
-    auto buffer = std::make_unique<webgpu::Buffer>(
-        gpu()->create_buffer((std::max<int64_t>(bytes, 1) + 15) / 16 * 16));
-    return std::make_unique<GpuMemory>(std::move(buffer), bytes);
+    std::shared_ptr<OpenGpu> open = current_->get();
+    std::unique_ptr<webgpu::Buffer> buffer =
+        open->buffers.take((std::max<int64_t>(bytes, 1) + 15) / 16 * 16);
+    return std::make_unique<GpuMemory>(std::move(open), std::move(buffer), bytes);
   }
   int64_t available_bytes() const override { return int64_t{1} << 60; }  // nobody tells
   bool has_room(int64_t bytes) override {
