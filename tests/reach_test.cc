@@ -76,6 +76,7 @@ TEST_CASE("reach: a row sees what its mask lets it see") {
       {row() <= column(), {{0, none}}},
       {(column() <= row()) & (row() - column() < 6), {{-5, 0}}},
       {column() <= row() + 2, {{none, 2}}},
+      {(column() <= row()) & input("kept", {1, kTokens}, DType::Bool), {{none, 0}}},
       {column() * 2 <= row(), {}},                           // no window
       {input("mask", {kTokens, kTokens}, DType::Bool), {}},  // known later
       {(column() <= row()) | (column() < 3), {}},            // more than a window
@@ -121,8 +122,9 @@ TEST_CASE("reach: on the device, too, and in every block") {
   const Tensor x = from_data(values, {kMany, kWidth});
   const Tensor rows = arange(kMany).reshape({kMany, 1}),
                columns = arange(kMany).reshape({1, kMany});
-  for (const Tensor& mask : {columns <= rows, rows <= columns,
-                             (columns <= rows) & (rows < columns + 9), columns + 100 <= rows}) {
+  for (const Tensor& mask :
+       {columns <= rows, rows <= columns, (columns <= rows) & (rows < columns + 9),
+        columns + 100 <= rows, (columns <= rows) & (columns > 2)}) {
     auto attention = [&](bool plain) {
       const Tensor scores = where(mask, matmul(x, transpose(x)), kMinusInfinity);
       const Tensor weights = softmax(plain ? contiguous(scores) : scores);

@@ -7,6 +7,7 @@
 #include "ir/graph.h"
 #include "ir/index.h"
 #include "ir/node_map.h"
+#include "schedule/axis_bounds.h"
 #include "schedule/match_axes.h"
 
 namespace anneal {
@@ -163,62 +164,19 @@ class ReachFinder {
     return node->is_const() && is_float(node->dtype) ? node->scalar().as_double() : NAN;
   }
 
-  // Whether a condition says no more than that the element is in a window.
+  // Whether a condition says that the element is in a window; there may be more to it.
   bool condition(NodeRef node, NodeRef axis, Window& window) {
-    const bool chooses = node->op == Op::Where && is_truth(node->source(1), true) &&
-                         is_truth(node->source(2), false);
-    if (chooses) return condition(node->source(0), axis, window);
-    if (node->op == Op::And) {
-      Window other;
-      if (!condition(node->source(0), axis, window) || !condition(node->source(1), axis, other))
-        return false;
-      window.meet(other);
-      return true;
+    bool any = false;
+    for (const AxisBound& bound : bounds_in(node)) {
+      if (bound.low == axis && bound.high == row_)
+        window.meet({{}, bound.by});
+      else if (bound.low == row_ && bound.high == axis)
+        window.meet({-bound.by, {}});
+      else
+        continue;
+      any = true;
     }
-    if (node->op != Op::Le && node->op != Op::Lt) return false;
-    // a <= b is a - b + (0 or 1) <= 0.
-    std::optional<Line> a = line(node->source(0), axis), b = line(node->source(1), axis);
-    if (!a || !b) return false;
-    const int64_t element = a->element - b->element, row = a->row - b->row;
-    const int64_t rest = a->rest - b->rest + (node->op == Op::Lt ? 1 : 0);
-    if (element == 1 && row == -1) return window.meet({{}, -rest}), true;
-    if (element == -1 && row == 1) return window.meet({rest, {}}), true;
-    return false;
-  }
-
-  static bool is_truth(NodeRef node, bool value) {
-    return node->is_const() && is_bool(node->dtype) && (node->arg.bits != 0) == value;
-  }
-
-  // element * e + row * r + rest, of small numbers.
-  struct Line {
-    int64_t element = 0, row = 0, rest = 0;
-  };
-  std::optional<Line> line(NodeRef node, NodeRef axis) {
-    if (node == axis) return Line{1, 0, 0};
-    if (node == row_) return Line{0, 1, 0};
-    constexpr int64_t kSmall = int64_t{1} << 30;
-    if (node->is_const() && !is_float(node->dtype)) {
-      const int64_t value = node->scalar().as_int();
-      if (value > kSmall || value < -kSmall) return {};
-      return Line{0, 0, value};
-    }
-    switch (node->op) {
-      case Op::Cast:
-        if (!is_int(node->dtype) || byte_size(node->dtype) < 4) return {};
-        return line(node->source(0), axis);
-      case Op::Neg: {
-        std::optional<Line> a = line(node->source(0), axis);
-        if (a) a = Line{-a->element, -a->row, -a->rest};
-        return a;
-      }
-      case Op::Add: {
-        std::optional<Line> a = line(node->source(0), axis), b = line(node->source(1), axis);
-        if (!a || !b) return {};
-        return Line{a->element + b->element, a->row + b->row, a->rest + b->rest};
-      }
-      default: return {};
-    }
+    return any;
   }
 
   const KernelBody& body_;

@@ -12,13 +12,12 @@
 
 #include "codegen/wgsl/arithmetic.h"
 #include "codegen/wgsl/barriers.h"
+#include "codegen/wgsl/combinations.h"
 #include "codegen/wgsl/neighbours.h"
 #include "codegen/wgsl/unused.h"
 
 namespace anneal::wgsl {
 namespace {
-
-constexpr std::string_view kCombine = "combine_";  // of lanes, which wait for each other
 
 int lanes_of(const Program& program) {
   int lanes = 1;
@@ -56,6 +55,7 @@ class Writer {
         barriers_(find_barriers(program)),
         neighbours_(program, barriers_),
         threads_(lanes_of(program)),
+        combinations_(arithmetic_, threads_, options.subgroup),
         names_(program.code.size()),
         never_negative_(program.code.size()) {
     private_ = private_locals(program);
@@ -69,8 +69,9 @@ class Writer {
     }
     Shader shader;
     shader.threads = threads_;
-    shader.text = (uses_subgroups() ? "enable subgroups;\n" : "") + declarations(shader) +
-                  arithmetic_.library() + combinations() + frame();
+    const std::string combining = combinations_.text();
+    shader.text = (combinations_.use_subgroups() ? "enable subgroups;\n" : "") +
+                  declarations(shader) + arithmetic_.library() + combining + frame();
     return shader;
   }
 
@@ -171,7 +172,7 @@ class Writer {
         "  if (cell_number >= given[0].x) {{ return; }}\n"
         "  let lane = thread % {}u;\n"
         "{}}}\n",
-        threads_, kGroupsInRow, threads_, without_unused(body_, kCombine));
+        threads_, kGroupsInRow, threads_, without_unused(body_, Combinations::kPrefix));
   }
 
   // ---- instructions
@@ -247,7 +248,7 @@ class Writer {
         return;
       }
       case Code::Combine: {
-        const std::string function = combination(each.op, each.dtype);
+        const std::string function = combinations_.function(each.op, each.dtype);
         let(at, fmt::format("{}({}, lane)", function, text(each, 0)));
         return;
       }
@@ -565,93 +566,16 @@ class Writer {
     line("}}");
   }
 
-  // ---- sums over lanes
-
-  std::string combination(Op op, DType dtype) {
-    const std::string function = fmt::format("{}{}_{}", kCombine, name(op), name(dtype));
-    combined_[function] = {op, dtype};
-    const Operand halves[] = {{"a", dtype}, {"b", dtype}};
-    static_cast<void>(arithmetic_.compute(op, dtype, halves));  // for the functions it needs
-    return function;
-  }
-
-  bool uses_subgroups() const {
-    const bool exchanged = std::ranges::all_of(combined_, [](const auto& each) {
-      return !is_bool(each.second.second) && byte_size(each.second.second) <= 4;
-    });
-    return options_.subgroup > 1 && threads_ % options_.subgroup == 0 && !combined_.empty() &&
-           exchanged;
-  }
-
-  // Upper half into lower half until one is left, the order that every device has.
-  std::string combinations() {
-    std::string text;
-    std::map<std::string, std::string> scratch;
-    for (const auto& [function, what] : combined_) {
-      const std::string type = arithmetic_.type(what.second);
-      const std::string kept = is_bool(what.second) ? "u32" : type;
-      const std::string memory = fmt::format("scratch_{}", kept == "vec2<u32>" ? "words" : kept);
-      if (scratch.emplace(memory, kept).second)
-        text += fmt::format("var<workgroup> {}: array<{}, {}>;\n", memory, kept, threads_);
-      auto read = [&](const std::string& at) {
-        const std::string element = fmt::format("{}[{}]", memory, at);
-        return is_bool(what.second) ? fmt::format("({} != 0u)", element) : element;
-      };
-      const Operand halves[] = {{read("lane"), what.second}, {read("lane + half"), what.second}};
-      auto kept_as = [&](const std::string& value) {
-        return is_bool(what.second) ? fmt::format("u32({})", value) : value;
-      };
-      const std::string head =
-          fmt::format("fn {}(value: {}, lane: u32) -> {} {{\n", function, type, type);
-      if (uses_subgroups()) {
-        // Within subgroups by exchange, between them through memory.
-        auto with = [&](const std::string& other) {
-          const Operand pair[] = {{"total", what.second}, {other, what.second}};
-          return arithmetic_.compute(what.first, what.second, pair);
-        };
-        text += head;
-        text += "  var total = value;\n";
-        for (int distance = options_.subgroup / 2; distance > 0; distance /= 2)
-          text += fmt::format("  total = {};\n",
-                              with(fmt::format("subgroupShuffleXor(total, {}u)", distance)));
-        text += fmt::format(
-            "  workgroupBarrier();\n"
-            "  if (lane % {0}u == 0u) {{ {1}[lane / {0}u] = {2}; }}\n"
-            "  workgroupBarrier();\n"
-            "  total = {3};\n",
-            options_.subgroup, memory, kept_as("total"), read("0"));
-        for (int i = 1; i < threads_ / options_.subgroup; ++i)
-          text += fmt::format("  total = {};\n", with(read(std::to_string(i))));
-        text += "  return total;\n}\n";
-        continue;
-      }
-      text += head;
-      text += fmt::format(
-          "  workgroupBarrier();\n"
-          "  {}[lane] = {};\n"
-          "  for (var half = {}u; half > 0u; half = half >> 1u) {{\n"
-          "    workgroupBarrier();\n"
-          "    if (lane < half) {{ {}[lane] = {}; }}\n"
-          "  }}\n"
-          "  workgroupBarrier();\n"
-          "  return {};\n"
-          "}}\n",
-          memory, kept_as("value"), threads_ / 2, memory,
-          kept_as(arithmetic_.compute(what.first, what.second, halves)), read("0"));
-    }
-    return text;
-  }
-
   const Program& program_;
   const ShaderOptions& options_;
   Arithmetic arithmetic_;
   std::vector<Barrier> barriers_;
   NeighbourAccesses neighbours_;
   int threads_;
+  Combinations combinations_;
   std::vector<std::string> names_;
   std::vector<bool> never_negative_;  // of indices
   std::vector<bool> private_;         // of locals
-  std::map<std::string, std::pair<Op, DType>> combined_;
   std::vector<Loop> loops_;
   std::string body_;
   int depth_ = 1;
