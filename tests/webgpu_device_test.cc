@@ -310,6 +310,36 @@ TEST_CASE("webgpu device: products of masked values leave out what the masks do"
   }
 }
 
+TEST_CASE("webgpu device: what lies across is turned in squares") {
+  const Tensor a = random_tensor(1, {300, 517}), b = random_tensor(2, {517, 300}),
+               cube = random_tensor(3, {40, 70, 64});
+  const std::vector<std::function<Tensor()>> programs{
+      [&] { return contiguous(transpose(a)); },
+      [&] { return exp(transpose(a)) * b; },
+      [&] { return transpose(a) + transpose(a * 3); },
+      [&] { return contiguous(permute(cube, {2, 1, 0})); },
+      [&] { return contiguous(permute(cube, {0, 2, 1})); },
+      [&] { return contiguous(permute(cube, {1, 2, 0})); },
+      [&] { return pad(transpose(a), {{3, 1}, {2, 5}}); },
+      [&] { return where(b > 0, transpose(a), b); },
+      [&] { return contiguous(transpose(slice(a, {{7, 295}, {33, 512}}))); }};
+  WebGpuOptions options = WebGpuOptions::from_environment();
+  options.tiles = WebGpuOptions::Tiles::Gpu;
+  add_device("webgpu, squares",
+             [options] { return std::make_unique<Executor>(make_webgpu_device(options)); });
+  for (size_t i = 0; i < programs.size(); ++i) {
+    CAPTURE(i);
+    auto on = [&](const std::string& device) {
+      DeviceScope scope(device);
+      return floats(programs[i]());
+    };
+    CHECK(largest_difference(on("webgpu, squares"), on("cpu")) < 1e-5);
+  }
+  DeviceScope scope("webgpu, squares");
+  CHECK(contains(shaders_of(contiguous(transpose(a))), "var<workgroup>"));
+  CHECK_FALSE(contains(shaders_of(contiguous(a + 1)), "var<workgroup>"));
+}
+
 TEST_CASE("webgpu device: values whose tiles have no room in a group are stored") {
   auto gradient = [] {
     const Tensor x = random_tensor(1, {512, 64}), up = random_tensor(2, {64, 256}),

@@ -5,8 +5,9 @@
 
 namespace anneal {
 
-// Both answer how many cells there are.
+// All answer how many cells there are.
 NodeRef emit_elements(Emitter& emitter, Analysis& analysis, const GroupElements& plan);
+NodeRef emit_squares(Emitter& emitter, Analysis& analysis, const GroupSquares& plan);
 NodeRef emit_group_product(Emitter& emitter, Analysis& analysis, const GroupProduct& plan);
 
 }  // namespace anneal

@@ -17,6 +17,16 @@ struct GroupElements {
   int copies = 1;      // such stretches
 };
 
+// Squares of elements, of which some lie along another axis than results do: those are read as they
+// lie, and turned in the memory of the group.
+struct GroupSquares {
+  static constexpr int kSide = 32, kThreads = 256;
+  std::vector<NodeRef> stores;
+  std::vector<size_t> others;  // axes, the outermost first
+  size_t along, across;        // axes: results lie along the first, what is turned along the second
+  std::vector<NodeRef> turned;  // loads
+};
+
 // Threads are a rectangle, and each has a rectangle of the product in its registers.
 struct GroupSide {
   std::vector<size_t> axes;  // the outermost first; counted through as one

@@ -147,6 +147,8 @@ std::optional<NodeRef> emit_group(Emitter& emitter, Analysis& analysis, Planner&
   if (planner.can_turn()) return std::nullopt;
   if (std::optional<GroupProduct> product = planner.plan_group_product())
     return emit_group_product(emitter, analysis, *product);
+  if (std::optional<GroupSquares> squares = planner.plan_squares())
+    return emit_squares(emitter, analysis, *squares);
   if (std::optional<GroupElements> elements = planner.plan_elements())
     return emit_elements(emitter, analysis, *elements);
   return std::nullopt;

@@ -106,6 +106,7 @@ class Planner {
   // Of groups of threads: elements one by one, and products; where that is better than a group for
   // each row.
   std::optional<GroupElements> plan_elements();
+  std::optional<GroupSquares> plan_squares();
   std::optional<GroupProduct> plan_group_product();
   // Loops for reductions over the same axes, given which axes have lanes around them, and how many
   // accumulators there are before the reduced axes bring copies of their own.

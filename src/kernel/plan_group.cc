@@ -10,7 +10,7 @@
 namespace anneal {
 namespace {
 
-constexpr double kFewestSteps = 4096, kFewestRows = 4;
+constexpr double kFewestSteps = 4096, kFewestRows = 4, kFewestOfSquares = 1 << 16;
 constexpr int kNeighbours = 4;    // what one access can bring
 constexpr double kThreads = 512;  // that keep a core busy
 // Of what each element of a rectangle is made of, all copies together: what is longer takes drivers
@@ -74,6 +74,43 @@ std::optional<GroupElements> Planner::plan_elements() {
                       });
   const bool many = analysis_.reductions().empty() && elements >= kNeighbours * busy;
   if (whole && (narrow || many)) plan.neighbours = kNeighbours;
+  return plan;
+}
+
+std::optional<GroupSquares> Planner::plan_squares() {
+  const bool simple = enabled("stage") && enabled("vectorise") && capabilities_.stage_products &&
+                      groups_.size() == 1 && analysis_.body().tiles.empty() &&
+                      analysis_.reductions().empty();
+  if (!simple) return std::nullopt;
+  const AxisSet common = common_axes();
+  if (!(analysis_.listed_set(groups_[0][0]) == common)) return std::nullopt;
+  const std::vector<size_t> axes = by_stride(common.list(), groups_[0][0], kNoAxis);
+  if (axes.size() < 2 || extent(axes) < kFewestOfSquares) return std::nullopt;
+  GroupSquares plan{groups_[0], {}, axes.back(), kNoAxis, {}};
+  for (NodeRef node : topological_order(plan.stores)) {
+    // Elements narrower than a word are stored by whole words instead.
+    const bool suits =
+        node->op != Op::Store || (byte_size(node->source(3)->dtype) >= 4 &&
+                                  stride_of(analysis_, node, plan.along) == Stride::Unit);
+    if (!suits) return std::nullopt;
+    if (node->op != Op::Load || stride_of(analysis_, node, plan.along) != Stride::Other) continue;
+    for (size_t axis : axes) {
+      if (stride_of(analysis_, node, axis) != Stride::Unit) continue;
+      if (plan.across != kNoAxis && plan.across != axis) return std::nullopt;
+      plan.across = axis;
+      plan.turned.push_back(node);
+      break;
+    }
+  }
+  const auto side = static_cast<double>(GroupSquares::kSide);
+  const int64_t bytes = int64_t{4} * GroupSquares::kSide * (GroupSquares::kSide + 1) *
+                        static_cast<int64_t>(plan.turned.size());
+  if (plan.turned.empty() || bytes > capabilities_.fast_memory_bytes / 2 ||
+      GroupSquares::kThreads > capabilities_.most_group_threads ||
+      extent({{plan.along}}) < side / 2 || extent({{plan.across}}) < side / 2)
+    return std::nullopt;
+  for (size_t axis : axes)
+    if (axis != plan.along && axis != plan.across) plan.others.push_back(axis);
   return plan;
 }
 
