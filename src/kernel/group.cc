@@ -1,100 +1,11 @@
 #include "kernel/group.h"
 
 #include <functional>
-#include <optional>
 
-#include "ir/index.h"
-#include "symbolic/simplify.h"
+#include "kernel/group_emitter.h"
 
 namespace anneal {
 namespace {
-
-NodeRef ceil_div(NodeRef size, int64_t by) {
-  return simplify(index_floor_div(index_add(size, index_const(by - 1)), index_const(by)));
-}
-
-NodeRef count_of(const Analysis& analysis, std::span<const size_t> axes) {
-  NodeRef count = index_const(1);
-  for (size_t axis : axes) count = index_mul(count, analysis.size(axis));
-  return simplify(count);
-}
-
-// What the emission of every plan needs: numbers of threads, and elements taken apart into axes.
-class GroupEmitter {
- public:
-  GroupEmitter(Emitter& emitter, Analysis& analysis, int threads)
-      : emitter_(emitter), code_(emitter.code()), analysis_(analysis), threads_(threads) {
-    lane_ = code_.ramp(code_.index(0), code_.index(1), threads);
-  }
-
- protected:
-  using Assigned = Emitter::Assigned;
-
-  ValueId div(ValueId a, ValueId b) { return code_.compute(Op::FloorDiv, DType::Index, {a, b}); }
-  ValueId mod(ValueId a, ValueId b) { return code_.compute(Op::Mod, DType::Index, {a, b}); }
-  ValueId scalar(NodeRef index) { return emitter_.value(index, 0); }
-
-  // Elements of a thread: so far from its first one.
-  struct Elements {
-    ValueId first;
-    std::vector<int64_t> distances;  // by copy
-    int neighbours = 1;              // so many copies are next to each other
-  };
-
-  std::vector<ValueId> values_of(const Elements& elements) {
-    std::vector<ValueId> values;
-    for (int64_t distance : elements.distances)
-      values.push_back(code_.add(elements.first, code_.index(distance)));
-    return values;
-  }
-
-  // The axes of elements that are counted through all of them: their digits. Where the last axis is
-  // made of whole stretches of neighbours, the other digits are those of the stretch's first.
-  std::vector<Assigned> digits(std::span<const size_t> axes, const Elements& elements) {
-    std::vector<Assigned> assigned;
-    for (size_t axis : axes) assigned.push_back({axis, {}, {}, {}});
-    if (axes.empty()) return assigned;
-    const bool whole = analysis_.size_multiple(axes.back()) % elements.neighbours == 0;
-    for (size_t copy = 0; copy < elements.distances.size(); ++copy) {
-      const int64_t distance = elements.distances[copy];
-      // What the digits are made of, and what the last one is further on.
-      int64_t further = whole ? static_cast<int64_t>(copy) % elements.neighbours : 0;
-      if (axes.size() == 1) further = distance;
-      ValueId rest = code_.add(elements.first, code_.index(distance - further));
-      for (size_t i = axes.size(); i-- > 0;) {
-        ValueId size = scalar(analysis_.size(axes[i]));
-        ValueId digit = i == 0 ? rest : mod(rest, size);
-        if (i > 0) rest = div(rest, size);
-        const int64_t offset = i + 1 == axes.size() ? further : 0;
-        assigned[i].values.push_back(code_.add(digit, code_.index(offset)));
-        assigned[i].bases.push_back(digit);
-        assigned[i].offsets.push_back(offset);
-      }
-    }
-    return assigned;
-  }
-
-  // Which elements there are, of `count` in pieces of `unit`; empty: all of them.
-  std::vector<ValueId> existing(const Elements& elements, NodeRef count, int64_t unit) {
-    std::vector<ValueId> exists;
-    if (is_static(count) && static_value(count) % unit == 0) return exists;
-    // Neighbours are there together where there are whole stretches of them.
-    const std::vector<ValueId> values = values_of(elements);
-    const bool whole = is_static(count) && static_value(count) % elements.neighbours == 0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      const size_t first = i - i % static_cast<size_t>(elements.neighbours);
-      exists.push_back(
-          code_.compute(Op::Lt, DType::Bool, {values[whole ? first : i], scalar(count)}));
-    }
-    return exists;
-  }
-
-  Emitter& emitter_;
-  CodeBuilder& code_;
-  Analysis& analysis_;
-  int threads_;
-  ValueId lane_;
-};
 
 // ---- elements
 
@@ -123,123 +34,6 @@ class ElementsEmitter : GroupEmitter {
   const GroupElements& plan_;
 };
 
-// ---- squares
-
-class SquaresEmitter : GroupEmitter {
- public:
-  SquaresEmitter(Emitter& emitter, Analysis& analysis, const GroupSquares& plan)
-      : GroupEmitter(emitter, analysis, GroupSquares::kThreads), plan_(plan) {}
-
-  NodeRef run() {
-    NodeRef along = analysis_.size(plan_.along), across = analysis_.size(plan_.across);
-    NodeRef columns = ceil_div(along, kSide), rows = ceil_div(across, kSide);
-    ValueId rest = code_.cell();
-    ValueId column = mod(rest, scalar(columns));
-    rest = div(rest, scalar(columns));
-    ValueId row = rest;
-    if (!plan_.others.empty()) {
-      row = mod(rest, scalar(rows));
-      rest = div(rest, scalar(rows));
-    }
-    const std::vector<Assigned> others = digits(plan_.others, {rest, {0}});
-    Emitter::Assignment outside(emitter_, others);
-    along_begin_ = code_.mul(column, code_.index(kSide));
-    across_begin_ = code_.mul(row, code_.index(kSide));
-    inner_ = mod(lane_, code_.index(kSide));
-    outer_ = div(lane_, code_.index(kSide));
-    std::vector<uint64_t> buffers;
-    for (NodeRef load : plan_.turned)
-      buffers.push_back(code_.add_local(load->dtype, kSide * kStride));
-
-    {  // As they lie: threads that are neighbours go across.
-      const Bound bound(*this, plan_.across, plan_.along);
-      for (size_t i = 0; i < plan_.turned.size(); ++i)
-        for (Coordinate at : emitter_.coordinates(bound.axes())) {
-          CodeBuilder::Access access;
-          access.buffer = buffers[i];
-          access.lanes = threads_;
-          access.place = place(outer_, inner_, at);
-          code_.store(access, emitter_.value(plan_.turned[i], at));
-        }
-    }
-    {  // As results do.
-      const Bound bound(*this, plan_.along, plan_.across);
-      for (size_t i = 0; i < plan_.turned.size(); ++i) {
-        Emitter::Layout layout;
-        layout.buffer = buffers[i];
-        layout.lanes = threads_;
-        layout.place = [this](Coordinate at) { return turned_place(at); };
-        emitter_.stage(plan_.turned[i], layout);
-      }
-      emitter_.stores(plan_.stores, {});
-      for (NodeRef load : plan_.turned) emitter_.unstage(load);
-    }
-    NodeRef cells = index_mul(index_mul(count_of(analysis_, plan_.others), rows), columns);
-    return simplify(cells);
-  }
-
- private:
-  static constexpr int kSide = GroupSquares::kSide;
-  static constexpr int kStride = kSide + 1;  // so that columns lie in different banks
-  static constexpr int kRows = GroupSquares::kThreads / kSide;  // that threads have at once
-
-  // Threads along one axis of the square, and some rows of it each.
-  class Bound {
-   public:
-    Bound(SquaresEmitter& emitter, size_t inner, size_t outer) : inner_(inner), outer_(outer) {
-      auto begin = [&](size_t axis) {
-        return axis == emitter.plan_.along ? emitter.along_begin_ : emitter.across_begin_;
-      };
-      CodeBuilder& code = emitter.code_;
-      ValueId first = code.add(begin(outer), emitter.outer_);
-      ValueId beside = code.add(begin(inner), emitter.inner_);
-      Assigned within{inner, {}, {}, {}}, rows{outer, {}, {}, {}};
-      std::vector<ValueId> exists;
-      for (int row = 0; row < kSide; row += kRows) {
-        ValueId value = code.add(first, code.index(row));
-        within.values.push_back(beside), within.bases.push_back(beside);
-        within.offsets.push_back(0);
-        rows.values.push_back(value), rows.bases.push_back(first), rows.offsets.push_back(row);
-        exists.push_back(
-            code.both(emitter.is_within(inner, beside), emitter.is_within(outer, value)));
-      }
-      if (exists[0] == kNoValue) exists.clear();
-      const Assigned assigned[] = {within, rows};
-      assignment_.emplace(emitter.emitter_, assigned, exists);
-    }
-    AxisSet axes() const {
-      AxisSet both;
-      both.add(inner_);
-      both.add(outer_);
-      return both;
-    }
-
-   private:
-    size_t inner_, outer_;
-    std::optional<Emitter::Assignment> assignment_;
-  };
-
-  ValueId is_within(size_t axis, ValueId value) {
-    NodeRef size = analysis_.size(axis);
-    if (is_static(size) && static_value(size) % kSide == 0) return kNoValue;
-    return code_.compute(Op::Lt, DType::Bool, {value, scalar(size)});
-  }
-
-  // In the square: a row for each element along, elements across in it.
-  ValueId place(ValueId along, ValueId across, Coordinate at) {
-    const int64_t row = int64_t{emitter_.copy_of(plan_.along, at)} * kRows;
-    return code_.add(code_.add(code_.mul(along, code_.index(kStride)), across),
-                     code_.index(row * kStride));
-  }
-  ValueId turned_place(Coordinate at) {
-    const int64_t row = int64_t{emitter_.copy_of(plan_.across, at)} * kRows;
-    return code_.add(code_.add(code_.mul(inner_, code_.index(kStride)), outer_), code_.index(row));
-  }
-
-  const GroupSquares& plan_;
-  ValueId along_begin_ = kNoValue, across_begin_ = kNoValue, inner_ = kNoValue, outer_ = kNoValue;
-};
-
 // ---- products
 
 class GroupProductEmitter : GroupEmitter {
@@ -253,20 +47,12 @@ class GroupProductEmitter : GroupEmitter {
     terms_ = count_of(analysis_, plan_.summed);
     NodeRef down = ceil_div(rows_, plan_.rows.elements());
     NodeRef across = ceil_div(columns_, plan_.columns.elements());
-    // The cell's number: other axes, rows, columns.
-    ValueId rest = code_.cell();
-    ValueId column = mod(rest, scalar(across));
-    rest = div(rest, scalar(across));
-    ValueId row = rest;
-    if (!plan_.others.empty()) {
-      row = mod(rest, scalar(down));
-      rest = div(rest, scalar(down));
-    }
-    const std::vector<Assigned> others = digits(plan_.others, {rest, {0}});
+    const Cell cell = this->cell(!plan_.others.empty(), down, across);
+    const std::vector<Assigned> others = digits(plan_.others, {cell.rest, {0}});
     Emitter::Assignment outside(emitter_, others);
 
-    row_begin_ = code_.mul(row, code_.index(plan_.rows.elements()));
-    column_begin_ = code_.mul(column, code_.index(plan_.columns.elements()));
+    row_begin_ = code_.mul(cell.row, code_.index(plan_.rows.elements()));
+    column_begin_ = code_.mul(cell.column, code_.index(plan_.columns.elements()));
     across_ = mod(lane_, code_.index(plan_.columns.threads));
     down_ = div(lane_, code_.index(plan_.columns.threads));
     for (const GroupOperand& operand : plan_.staged) {
@@ -596,10 +382,6 @@ class GroupProductEmitter : GroupEmitter {
 
 NodeRef emit_elements(Emitter& emitter, Analysis& analysis, const GroupElements& plan) {
   return ElementsEmitter(emitter, analysis, plan).run();
-}
-
-NodeRef emit_squares(Emitter& emitter, Analysis& analysis, const GroupSquares& plan) {
-  return SquaresEmitter(emitter, analysis, plan).run();
 }
 
 NodeRef emit_group_product(Emitter& emitter, Analysis& analysis, const GroupProduct& plan) {

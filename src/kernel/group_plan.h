@@ -46,7 +46,6 @@ struct GroupBound {
   enum class Axis : uint8_t { Row, Column, Term };
   Axis low, high;
   int64_t by;
-  bool is_of_terms() const { return low == Axis::Term || high == Axis::Term; }
 };
 struct GroupProduct {
   std::vector<NodeRef> sums, stores;

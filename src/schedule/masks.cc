@@ -8,7 +8,6 @@
 #include "ir/index.h"
 #include "ir/node_map.h"
 #include "schedule/axis_bounds.h"
-#include "schedule/cost.h"
 #include "schedule/match_axes.h"
 #include "schedule/substitute.h"
 
@@ -48,7 +47,7 @@ class Masks {
   explicit Masks(Rangified& program) : program_(program), masks_(program.buffers.size()) {}
 
   void run() {
-    for (size_t i = 0; i < program_.fragments.size(); ++i) learn(program_.fragments[i]);
+    for (const Fragment& fragment : program_.fragments) learn(fragment);
     for (Fragment& fragment : program_.fragments)
       if (is_plain_product(fragment)) {
         leave_out_results(fragment);
