@@ -310,6 +310,37 @@ TEST_CASE("webgpu device: products of masked values leave out what the masks do"
   }
 }
 
+TEST_CASE("webgpu device: products of whole rounds, whatever way their operands lie") {
+  WebGpuOptions options = WebGpuOptions::from_environment();
+  options.tiles = WebGpuOptions::Tiles::Gpu;
+  add_device("webgpu, rounds",
+             [options] { return std::make_unique<Executor>(make_webgpu_device(options)); });
+  struct Row {
+    int64_t rows, columns, terms, blocks;
+  };
+  for (const Row& each : {Row{2048, 2048, 96, 4}, Row{2042, 2045, 64, 4}, Row{2048, 2048, 80, 1}}) {
+    const Tensor a = random_tensor(1, {each.rows, each.terms}),
+                 b = random_tensor(2, {each.terms, each.columns}),
+                 a_turned = random_tensor(3, {each.terms, each.rows}),
+                 b_turned = random_tensor(4, {each.columns, each.terms});
+    for (const Tensor& left : {a, transpose(a_turned)})
+      for (const Tensor& right : {b, transpose(b_turned)}) {
+        auto on = [&](const std::string& device) {
+          DeviceScope scope(device);
+          return floats(matmul(left, right));
+        };
+        CHECK(largest_difference(on("webgpu, rounds"), on("cpu")) < 1e-5);
+        DeviceScope scope("webgpu, rounds");
+        const std::string text = shaders_of(matmul(left, right));
+        int64_t barriers = 0;
+        for (size_t at = text.find("workgroupBarrier()"); at != std::string::npos;
+             at = text.find("workgroupBarrier()", at + 1))
+          ++barriers;
+        CHECK(barriers == 2 * each.blocks);
+      }
+  }
+}
+
 TEST_CASE("webgpu device: what lies across is turned in squares") {
   const Tensor a = random_tensor(1, {300, 517}), b = random_tensor(2, {517, 300}),
                cube = random_tensor(3, {40, 70, 64});

@@ -1,6 +1,8 @@
 #include "kernel/group.h"
 
+#include <algorithm>
 #include <functional>
+#include <tuple>
 
 #include "kernel/group_emitter.h"
 
@@ -36,6 +38,8 @@ class ElementsEmitter : GroupEmitter {
 
 // ---- products
 
+constexpr int kThreadsAtOnce = 32, kThreadsAcross = 8;
+
 class GroupProductEmitter : GroupEmitter {
  public:
   GroupProductEmitter(Emitter& emitter, Analysis& analysis, const GroupProduct& plan)
@@ -53,8 +57,7 @@ class GroupProductEmitter : GroupEmitter {
 
     row_begin_ = code_.mul(cell.row, code_.index(plan_.rows.elements()));
     column_begin_ = code_.mul(cell.column, code_.index(plan_.columns.elements()));
-    across_ = mod(lane_, code_.index(plan_.columns.threads));
-    down_ = div(lane_, code_.index(plan_.columns.threads));
+    place_threads();
     for (const GroupOperand& operand : plan_.staged) {
       const GroupSide& side = side_of(operand);
       strides_.push_back(side.elements() + side.neighbours);  // so that rows begin in other banks
@@ -71,27 +74,30 @@ class GroupProductEmitter : GroupEmitter {
       add_terms(state, range);
     } else {
       // What the next block needs is on its way while this one is added up.
-      const size_t sums = state.size();
+      const auto sums = static_cast<std::ptrdiff_t>(state.size());
       read_block(range.begin, state);
-      ValueId begin =
-          code_.open_loop(range.begin, range.end, code_.index(plan_.depth), may_be_empty());
+      ValueId begin = code_.open_loop(range.begin, range.end, code_.index(plan_.terms_of_round()),
+                                      may_be_empty());
       Emitter::State carried;
       for (ValueId start : state) carried.push_back(code_.carry(start));
-      write_block(begin, std::span(carried).subspan(sums));
-      Emitter::State next(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(sums));
-      Emitter::State ahead;
-      ValueId further = code_.add(begin, code_.index(plan_.depth));
-      // Behind the last block it is read again rather than nothing: that takes no conditions.
-      if (only_whole_blocks())
-        further = code_.compute(Op::Min, DType::Index,
-                                {further, code_.index(static_value(terms_) - plan_.depth)});
-      read_block(further, ahead);
-      add_terms(next, {begin, kNoValue});
-      next.insert(next.end(), ahead.begin(), ahead.end());
+      Emitter::State next = carried;
+      for (int64_t block = 0; block < plan_.blocks; ++block) {
+        ValueId here = code_.add(begin, code_.index(block * plan_.depth));
+        ValueId further = code_.add(begin, code_.index((block + 1) * plan_.depth));
+        // Behind the last block it is read again rather than nothing: that takes no conditions.
+        if (block + 1 == plan_.blocks && only_whole_blocks())
+          further = code_.min(further, code_.index(static_value(terms_) - plan_.depth));
+        write_block(here, std::span(next).subspan(static_cast<size_t>(sums)));
+        Emitter::State totals(next.begin(), next.begin() + sums), ahead;
+        read_block(further, ahead);
+        add_terms(totals, {here, kNoValue});
+        next = std::move(totals);
+        next.insert(next.end(), ahead.begin(), ahead.end());
+      }
       std::vector<std::pair<ValueId, ValueId>> pairs;
       for (size_t i = 0; i < state.size(); ++i) pairs.emplace_back(carried[i], next[i]);
       code_.close_loop(pairs);
-      state.assign(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(sums));
+      state.assign(carried.begin(), carried.begin() + sums);
     }
     Side on_rows = side(plan_.rows, row_begin_, down_, rows_);
     Emitter::Assignment bound_rows(emitter_, on_rows.axes, on_rows.exists);
@@ -117,19 +123,38 @@ class GroupProductEmitter : GroupEmitter {
     return operand.of_rows ? plan_.rows : plan_.columns;
   }
 
-  // Of the sum; whole blocks of it.
+  // Threads that read memory together, kThreadsAtOnce of them, are a rectangle, too: what they need
+  // of both sides is less than of a row.
+  void place_threads() {
+    const int across = plan_.columns.threads, wide = std::min(across, kThreadsAcross);
+    const int tall = kThreadsAtOnce / wide;
+    if (across % wide != 0 || plan_.rows.threads % tall != 0) {
+      across_ = mod(lane_, code_.index(across));
+      down_ = div(lane_, code_.index(across));
+      return;
+    }
+    ValueId rectangle = div(lane_, code_.index(kThreadsAtOnce)),
+            inside = mod(lane_, code_.index(kThreadsAtOnce));
+    ValueId beside = code_.index(across / wide);
+    across_ = code_.add(code_.mul(mod(rectangle, beside), code_.index(wide)),
+                        mod(inside, code_.index(wide)));
+    down_ = code_.add(code_.mul(div(rectangle, beside), code_.index(tall)),
+                      div(inside, code_.index(wide)));
+  }
+
+  // Of the sum; whole rounds of it.
   struct TermRange {
     ValueId begin, end;  // no end: one block
   };
   TermRange terms_that_count() {
     TermRange range{code_.index(0), scalar(terms_)};
-    const ValueId last_block =
-        code_.index(only_whole_blocks() ? static_value(terms_) - plan_.depth : 0);
+    const int64_t round = plan_.terms_of_round();
+    const ValueId last_round = code_.index(only_whole_blocks() ? static_value(terms_) - round : 0);
     auto larger = [&](ValueId a, ValueId b) {
       return code_.compute(Op::Max, DType::Index, {a, b});
     };
-    auto block_of = [&](ValueId term) {
-      return code_.mul(div(term, code_.index(plan_.depth)), code_.index(plan_.depth));
+    auto round_of = [&](ValueId term) {
+      return code_.mul(div(term, code_.index(round)), code_.index(round));
     };
     auto first = [&](GroupBound::Axis axis) {
       return axis == GroupBound::Axis::Row ? row_begin_ : column_begin_;
@@ -141,12 +166,12 @@ class GroupProductEmitter : GroupEmitter {
     for (const GroupBound& bound : plan_.bounds) {
       if (bound.low == GroupBound::Axis::Term) {
         ValueId most = larger(code_.add(last(bound.high), code_.index(bound.by)), code_.index(0));
-        range.end = code_.min(range.end, code_.add(block_of(most), code_.index(plan_.depth)));
+        range.end = code_.min(range.end, code_.add(round_of(most), code_.index(round)));
       } else if (bound.high == GroupBound::Axis::Term) {
         ValueId least = code_.add(first(bound.low), code_.index(-bound.by));
-        ValueId begin = block_of(larger(least, code_.index(0)));
+        ValueId begin = round_of(larger(least, code_.index(0)));
         range.begin =
-            larger(range.begin, only_whole_blocks() ? code_.min(begin, last_block) : begin);
+            larger(range.begin, only_whole_blocks() ? code_.min(begin, last_round) : begin);
       } else {
         ValueId any =
             code_.compute(Op::Le, DType::Bool,
@@ -187,9 +212,17 @@ class GroupProductEmitter : GroupEmitter {
     AxisSet sides;
     for (const GroupSide* side : {&plan_.rows, &plan_.columns})
       for (size_t axis : side->axes) sides.add(axis);
+    // Row by row, those of different stretches in turns: so compilers find registers for them that
+    // can be read at once.
+    auto turn = [&](Coordinate at) {
+      const int row = emitter_.copy_of(plan_.rows.axes.back(), at), wide = plan_.rows.neighbours;
+      return std::tuple(row % wide, row / wide, emitter_.copy_of(plan_.columns.axes.back(), at));
+    };
+    std::vector<Coordinate> all = emitter_.coordinates(sides);
+    std::ranges::sort(all, {}, turn);
     std::vector<Emitter::Accumulator> result;
     for (NodeRef sum : plan_.sums)
-      for (Coordinate at : emitter_.coordinates(sides)) result.push_back({sum, at});
+      for (Coordinate at : all) result.push_back({sum, at});
     return result;
   }
 

@@ -53,11 +53,13 @@ struct GroupProduct {
   GroupSide rows, columns;
   std::vector<size_t> summed;
   int64_t depth = 16;  // terms that are copied at once
+  int64_t blocks = 1;  // of so many, which a round of the loop over them takes one after the other
   int64_t unroll = 4;  // terms that are added one after the other
   std::vector<GroupOperand> staged;
   bool zeros_add_nothing = false;  // terms beyond the end, copied as zeros
   std::vector<GroupBound> bounds;
   int threads() const { return rows.threads * columns.threads; }
+  int64_t terms_of_round() const { return depth * blocks; }
 };
 
 }  // namespace anneal

@@ -11,8 +11,10 @@ namespace anneal {
 namespace {
 
 constexpr double kFewestSteps = 4096, kFewestRows = 4, kFewestOfSquares = 1 << 16;
-constexpr int kNeighbours = 4;    // what one access can bring
-constexpr double kThreads = 512;  // that keep a core busy
+constexpr int kNeighbours = 4;                        // what one access can bring
+constexpr double kThreads = 512;                      // that keep a core busy
+constexpr int64_t kShortDepth = 8, kShortBlocks = 4;  // of products, in large groups:
+constexpr int kFewestOfShort = 256;
 // Of what each element of a rectangle is made of, all copies together: what is longer takes drivers
 // many seconds and gigabytes to compile.
 constexpr size_t kMostNodes = 8192;
@@ -234,6 +236,14 @@ std::optional<GroupProduct> Planner::plan_group_product() {
     return all;
   };
   while (plan.depth > 4 && bytes(plan.depth) > capabilities_.fast_memory_bytes) plan.depth /= 2;
+  // Several short blocks take fewer registers than a long one, and as few jumps.
+  const bool whole_rounds =
+      std::ranges::all_of(plan.summed,
+                          [&](size_t axis) { return is_static(analysis_.size(axis)); }) &&
+      static_cast<int64_t>(extent(plan.summed)) % (kShortDepth * kShortBlocks) == 0;
+  if (enabled("unroll") && plan.zeros_add_nothing && whole_rounds && plan.depth > kShortDepth &&
+      plan.threads() >= kFewestOfShort)
+    plan.depth = kShortDepth, plan.blocks = kShortBlocks;
   // A whole block of plain products is short enough for that.
   plan.unroll = !enabled("unroll") ? 1 : plan.zeros_add_nothing ? plan.depth : kNeighbours;
   return plan;
