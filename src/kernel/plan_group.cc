@@ -11,25 +11,31 @@ namespace anneal {
 namespace {
 
 constexpr double kFewestSteps = 4096, kFewestRows = 4, kFewestOfSquares = 1 << 16;
-constexpr int kNeighbours = 4;                        // what one access can bring
-constexpr double kThreads = 512;                      // that keep a core busy
-constexpr int64_t kShortDepth = 8, kShortBlocks = 4;  // of products, in large groups:
-constexpr int kFewestOfShort = 256;
+constexpr int kNeighbours = 4;    // what one access can bring
+constexpr double kThreads = 512;  // that keep a core busy
+// Of products in large groups, where sums are long; else it is code for drivers to compile that
+// runs a few times.
+constexpr int64_t kShortDepth = 8, kShortBlocks = 4, kFewestTermsOfShort = 1024;
+constexpr int kFewestThreadsOfShort = 256;
 // Of what each element of a rectangle is made of, all copies together: what is longer takes drivers
 // many seconds and gigabytes to compile.
 constexpr size_t kMostNodes = 8192;
 
-// A rectangle of threads with a rectangle of elements each, and how well it keeps them busy.
+// A rectangle of threads with a rectangle of elements each, how well it keeps them busy, and how
+// many of these a core has registers for.
 struct TileShape {
   int row_threads, row_copies, column_threads, column_copies;
   double speed;
+  int at_once;
 };
-constexpr TileShape kStagedShapes[] = {{16, 8, 16, 8, 1.0},
-                                       {8, 8, 16, 8, 0.97},
-                                       {8, 8, 8, 8, 0.9},
-                                       {8, 4, 16, 4, 0.6},
-                                       {8, 4, 8, 4, 0.5}};
-constexpr TileShape kDirectShapes[] = {{4, 4, 8, 4, 1.0}, {4, 2, 8, 4, 0.8}, {2, 1, 16, 2, 0.4}};
+constexpr TileShape kStagedShapes[] = {{16, 8, 16, 8, 1.0, 2},
+                                       {8, 8, 16, 8, 0.97, 3},
+                                       {8, 8, 8, 8, 0.9, 6},
+                                       {8, 4, 16, 4, 0.6, 8},
+                                       {8, 4, 8, 4, 0.5, 16}};
+constexpr TileShape kDirectShapes[] = {
+    {4, 4, 8, 4, 1.0, 1}, {4, 2, 8, 4, 0.8, 1}, {2, 1, 16, 2, 0.4, 1}};
+constexpr double kSpeedOfFew = 0.75;  // of fewer than that
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -190,9 +196,11 @@ std::optional<GroupProduct> Planner::plan_group_product() {
     const double work = groups * threads * shape.row_copies * shape.column_copies / shape.speed;
     const double idle =
         std::max(1.0, static_cast<double>(capabilities_.parallel_threads) / (groups * threads));
-    // Some cores have a group more than others, and all wait for them.
+    // Some cores have a group more than others, and all wait for them; the last groups of a core
+    // may leave it waiting for memory.
     const double each = groups / (static_cast<double>(capabilities_.parallel_threads) / kThreads);
-    const double uneven = each > 1 ? std::ceil(each) / each : 1;
+    const double most = std::ceil(each), last = std::fmod(most, shape.at_once);
+    const double uneven = each > 1 ? (most + last * (1 / kSpeedOfFew - 1)) / each : 1;
     const double cost = work * idle * uneven;
     if (cost >= best_cost) continue;
     best_cost = cost;
@@ -237,12 +245,12 @@ std::optional<GroupProduct> Planner::plan_group_product() {
   };
   while (plan.depth > 4 && bytes(plan.depth) > capabilities_.fast_memory_bytes) plan.depth /= 2;
   // Several short blocks take fewer registers than a long one, and as few jumps.
-  const bool whole_rounds =
-      std::ranges::all_of(plan.summed,
-                          [&](size_t axis) { return is_static(analysis_.size(axis)); }) &&
-      static_cast<int64_t>(extent(plan.summed)) % (kShortDepth * kShortBlocks) == 0;
-  if (enabled("unroll") && plan.zeros_add_nothing && whole_rounds && plan.depth > kShortDepth &&
-      plan.threads() >= kFewestOfShort)
+  const bool all_static = std::ranges::all_of(
+      plan.summed, [&](size_t axis) { return is_static(analysis_.size(axis)); });
+  const auto terms = static_cast<int64_t>(extent(plan.summed));
+  if (enabled("unroll") && plan.zeros_add_nothing && all_static && terms >= kFewestTermsOfShort &&
+      terms % (kShortDepth * kShortBlocks) == 0 && plan.depth > kShortDepth &&
+      plan.threads() >= kFewestThreadsOfShort)
     plan.depth = kShortDepth, plan.blocks = kShortBlocks;
   // A whole block of plain products is short enough for that.
   plan.unroll = !enabled("unroll") ? 1 : plan.zeros_add_nothing ? plan.depth : kNeighbours;
