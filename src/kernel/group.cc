@@ -123,23 +123,20 @@ class GroupProductEmitter : GroupEmitter {
     return operand.of_rows ? plan_.rows : plan_.columns;
   }
 
-  // Threads that read memory together, kThreadsAtOnce of them, are a rectangle, too: what they need
-  // of both sides is less than of a row.
+  // Threads that read fast memory together, kThreadsAtOnce of them, are a rectangle, too, which
+  // takes less of both sides than a row does. Drivers gain by it with short blocks only.
   void place_threads() {
-    const int across = plan_.columns.threads, wide = std::min(across, kThreadsAcross);
-    const int tall = kThreadsAtOnce / wide;
-    if (across % wide != 0 || plan_.rows.threads % tall != 0) {
+    const int across = plan_.columns.threads, tall = kThreadsAtOnce / kThreadsAcross;
+    if (plan_.blocks == 1 || across % kThreadsAcross != 0 || plan_.rows.threads % tall != 0) {
       across_ = mod(lane_, code_.index(across));
       down_ = div(lane_, code_.index(across));
       return;
     }
     ValueId rectangle = div(lane_, code_.index(kThreadsAtOnce)),
             inside = mod(lane_, code_.index(kThreadsAtOnce));
-    ValueId beside = code_.index(across / wide);
-    across_ = code_.add(code_.mul(mod(rectangle, beside), code_.index(wide)),
-                        mod(inside, code_.index(wide)));
-    down_ = code_.add(code_.mul(div(rectangle, beside), code_.index(tall)),
-                      div(inside, code_.index(wide)));
+    ValueId beside = code_.index(across / kThreadsAcross), wide = code_.index(kThreadsAcross);
+    across_ = code_.add(code_.mul(mod(rectangle, beside), wide), mod(inside, wide));
+    down_ = code_.add(code_.mul(div(rectangle, beside), code_.index(tall)), div(inside, wide));
   }
 
   // Of the sum; whole rounds of it.

@@ -11,11 +11,9 @@ namespace anneal {
 namespace {
 
 constexpr double kFewestSteps = 4096, kFewestRows = 4, kFewestOfSquares = 1 << 16;
-constexpr int kNeighbours = 4;    // what one access can bring
-constexpr double kThreads = 512;  // that keep a core busy
-// Of products in large groups, where sums are long; else it is code for drivers to compile that
-// runs a few times.
-constexpr int64_t kShortDepth = 8, kShortBlocks = 4, kFewestTermsOfShort = 1024;
+constexpr int kNeighbours = 4;                        // what one access can bring
+constexpr double kThreads = 512;                      // that keep a core busy
+constexpr int64_t kShortDepth = 8, kShortBlocks = 4;  // of products in large groups
 constexpr int kFewestThreadsOfShort = 256;
 // Of what each element of a rectangle is made of, all copies together: what is longer takes drivers
 // many seconds and gigabytes to compile.
@@ -248,7 +246,7 @@ std::optional<GroupProduct> Planner::plan_group_product() {
   const bool all_static = std::ranges::all_of(
       plan.summed, [&](size_t axis) { return is_static(analysis_.size(axis)); });
   const auto terms = static_cast<int64_t>(extent(plan.summed));
-  if (enabled("unroll") && plan.zeros_add_nothing && all_static && terms >= kFewestTermsOfShort &&
+  if (enabled("unroll") && plan.zeros_add_nothing && all_static &&
       terms % (kShortDepth * kShortBlocks) == 0 && plan.depth > kShortDepth &&
       plan.threads() >= kFewestThreadsOfShort)
     plan.depth = kShortDepth, plan.blocks = kShortBlocks;
