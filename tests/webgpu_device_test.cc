@@ -318,7 +318,7 @@ TEST_CASE("webgpu device: products of whole rounds, whatever way their operands 
   struct Row {
     int64_t rows, columns, terms, blocks;
   };
-  for (const Row& each : {Row{2042, 2045, 96, 4}, Row{2048, 2048, 80, 1}}) {
+  for (const Row& each : {Row{2042, 2045, 96, 4}, Row{2048, 2048, 80, 5}, Row{2048, 2048, 48, 1}}) {
     const Tensor a = random_tensor(1, {each.rows, each.terms}),
                  b = random_tensor(2, {each.terms, each.columns}),
                  a_turned = random_tensor(3, {each.terms, each.rows}),

@@ -11,9 +11,10 @@ namespace anneal {
 namespace {
 
 constexpr double kFewestSteps = 4096, kFewestRows = 4, kFewestOfSquares = 1 << 16;
-constexpr int kNeighbours = 4;                        // what one access can bring
-constexpr double kThreads = 512;                      // that keep a core busy
-constexpr int64_t kShortDepth = 8, kShortBlocks = 4;  // of products in large groups
+constexpr int kNeighbours = 4;    // what one access can bring
+constexpr double kThreads = 512;  // that keep a core busy
+constexpr int64_t kShortDepth = 8;
+constexpr int64_t kShortBlocks[] = {4, 5};  // in large groups
 constexpr int kFewestThreadsOfShort = 256;
 // Of what each element of a rectangle is made of, all copies together: what is longer takes drivers
 // many seconds and gigabytes to compile.
@@ -242,14 +243,18 @@ std::optional<GroupProduct> Planner::plan_group_product() {
     return all;
   };
   while (plan.depth > 4 && bytes(plan.depth) > capabilities_.fast_memory_bytes) plan.depth /= 2;
-  // Several short blocks take fewer registers than a long one, and as few jumps.
+  // Several short blocks take fewer registers than a long one, and as few jumps. Where they come
+  // out even, nothing needs to be asked of any term.
   const bool all_static = std::ranges::all_of(
       plan.summed, [&](size_t axis) { return is_static(analysis_.size(axis)); });
   const auto terms = static_cast<int64_t>(extent(plan.summed));
-  if (enabled("unroll") && plan.zeros_add_nothing && all_static &&
-      terms % (kShortDepth * kShortBlocks) == 0 && plan.depth > kShortDepth &&
-      plan.threads() >= kFewestThreadsOfShort)
-    plan.depth = kShortDepth, plan.blocks = kShortBlocks;
+  if (enabled("unroll") && plan.zeros_add_nothing && all_static && plan.depth > kShortDepth &&
+      terms % kShortDepth == 0) {
+    if (plan.threads() >= kFewestThreadsOfShort)
+      for (const int64_t blocks : kShortBlocks)
+        if (plan.blocks == 1 && terms % (kShortDepth * blocks) == 0) plan.blocks = blocks;
+    if (plan.blocks > 1 || terms % plan.depth != 0) plan.depth = kShortDepth;
+  }
   // A whole block of plain products is short enough for that.
   plan.unroll = !enabled("unroll") ? 1 : plan.zeros_add_nothing ? plan.depth : kNeighbours;
   return plan;

@@ -32,6 +32,7 @@ constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 64;
 constexpr double kFewGroups = 128, kBusyGroups = 256, kManyGroups = 512;
 constexpr double kMostPieces = 1024;  // for which one group is enough to bring them together
 constexpr double kFewTerms = 1024;    // of a sum that takes no pieces
+constexpr int64_t kBlock = 8;         // terms
 constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
 
 NodeRef identity_of(Op op, DType dtype) {
@@ -249,16 +250,22 @@ class Splitter {
                 {make_cast(value->source(0), DType::F32), make_cast(value->source(1), DType::F32)});
   }
 
-  // The length of the pieces: the nearest to the wanted one that leaves no rest, if one is near.
-  static int64_t piece_length(NodeRef size, int64_t length, int64_t pieces) {
+  // The length of the pieces: the nearest to the wanted one that leaves no rest, if one is near;
+  // and of those rather one that is made of whole blocks, as products are copied.
+  int64_t piece_length(NodeRef size, int64_t length, int64_t pieces) const {
     const int64_t wanted = std::max<int64_t>(1, (length + pieces - 1) / pieces);
     if (!is_static(size)) return wanted;
-    int64_t shorter = wanted, longer = wanted;
-    while (2 * shorter >= wanted && length % shorter != 0) --shorter;
-    while (longer <= 2 * wanted && length % longer != 0) ++longer;
-    const bool is_short = 2 * shorter >= wanted, is_long = longer <= 2 * wanted;
-    if (is_short && (!is_long || wanted * wanted < shorter * longer)) return shorter;
-    return is_long ? longer : wanted;
+    const bool in_blocks = parallel_ > 0 && fragment_.is_product;
+    for (const int64_t unit : {in_blocks ? kBlock : 1, int64_t{1}}) {
+      auto fits = [&](int64_t piece) { return length % piece == 0 && piece % unit == 0; };
+      int64_t shorter = wanted, longer = wanted;
+      while (2 * shorter >= wanted && !fits(shorter)) --shorter;
+      while (longer <= 2 * wanted && !fits(longer)) ++longer;
+      const bool is_short = 2 * shorter >= wanted, is_long = longer <= 2 * wanted;
+      if (is_short && (!is_long || wanted * wanted < shorter * longer)) return shorter;
+      if (is_long) return longer;
+    }
+    return wanted;
   }
 
   // The reduced value at another index; nothing is read where `within` fails.
