@@ -17,6 +17,8 @@ namespace anneal {
 
 // Which copy of each unrolled axis: eight bits a slot.
 using Coordinate = uint64_t;
+inline constexpr int kSlotBits = 8, kSlots = 8;
+inline Coordinate slot_mask(int slot) { return Coordinate{0xFF} << slot * kSlotBits; }
 
 class Emitter {
  public:
