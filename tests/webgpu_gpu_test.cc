@@ -436,5 +436,15 @@ TEST_CASE("webgpu: without a library the error says what was tried and what to d
     EnvironmentScope scope("ANNEAL_WEBGPU_LIB", "libc.so.6");  // a library, but of something else
     CHECK(contains(error_of([] { adapters(); }), "it is no webgpu.h library that anneal knows"));
   }
+  {
+    // Where the system has none, all usual names were tried.
+    EnvironmentScope unnamed("ANNEAL_WEBGPU_LIB", ""), nowhere("XDG_CACHE_HOME", "/nonexistent");
+    if (std::vector<TriedLibrary> tried; !Library::find(&tried)) {
+      const std::string error = error_of([] { Gpu::open(); });
+      for (const char* name : {"libwebgpu_dawn.so: ", "libwgpu_native.so: ",
+                               "libwebgpu_dawn.so.0: ", "/nonexistent/anneal/webgpu/"})
+        CHECK_MESSAGE(contains(error, name), error);
+    }
+  }
   CHECK_FALSE(adapters().empty());  // and it is found again
 }

@@ -32,7 +32,7 @@ constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 64;
 constexpr double kFewGroups = 128, kBusyGroups = 256, kManyGroups = 512;
 constexpr double kMostPieces = 1024;  // for which one group is enough to bring them together
 constexpr double kFewTerms = 1024;    // of a sum that takes no pieces
-constexpr int64_t kBlock = 8;         // terms
+constexpr int64_t kBlock = 8;         // terms that a group copies at least
 constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
 
 NodeRef identity_of(Op op, DType dtype) {

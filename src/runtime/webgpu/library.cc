@@ -15,10 +15,8 @@ namespace {
 
 #if defined(__APPLE__)
 constexpr const char* kSuffix = "dylib";
-constexpr const char* kPackaged = "libwebgpu_dawn.0.dylib";
 #else
 constexpr const char* kSuffix = "so";
-constexpr const char* kPackaged = "libwebgpu_dawn.so.0";  // what Debian's libwebgpu-dawn0 brings
 #endif
 
 // The system's own first, then what stands beside the program, then what `./dev` installs.
@@ -26,7 +24,9 @@ std::vector<std::string> usual_names() {
   std::vector<std::string> names;
   for (const char* name : {"libwebgpu_dawn", "libwgpu_native"})
     names.push_back(fmt::format("{}.{}", name, kSuffix));
-  names.emplace_back(kPackaged);
+#if !defined(__APPLE__)
+  names.emplace_back("libwebgpu_dawn.so.0");  // all that Debian's libwebgpu-dawn0 brings
+#endif
   std::string cache = environment("XDG_CACHE_HOME");
   if (const std::string home = environment("HOME"); cache.empty() && !home.empty())
     cache = home + "/.cache";
