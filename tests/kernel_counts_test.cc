@@ -203,19 +203,19 @@ const KernelPart& last_part(const Schedule& schedule) {
 
 TEST_CASE("kernel counts: axes that lie one behind the other are one for threads") {
   const Tensor image = input("image", {8, 16, 24});
-  using Sizes = std::vector<int64_t>;
+  using Extents = std::vector<int64_t>;
   const Schedule all = scheduled({exp(image)}, many_threads());
-  CHECK(axis_sizes(last_part(all)) == Sizes{8 * 16 * 24});
+  CHECK(axis_sizes(last_part(all)) == Extents{8 * 16 * 24});
   const Schedule rows = scheduled({max(image, {0, 1})}, many_threads());
-  CHECK(axis_sizes(last_part(rows)) == Sizes{24, 8 * 16});
+  CHECK(axis_sizes(last_part(rows)) == Extents{24, 8 * 16});
   const Schedule turned = scheduled({exp(transpose(image, 0, 1))}, many_threads());
-  CHECK(axis_sizes(last_part(turned)) == Sizes{16, 8, 24});
+  CHECK(axis_sizes(last_part(turned)) == Extents{16, 8, 24});
   const Schedule broadcast = scheduled({image + input("row", {24})}, many_threads());
-  CHECK(axis_sizes(last_part(broadcast)) == Sizes{8 * 16, 24});
+  CHECK(axis_sizes(last_part(broadcast)) == Extents{8 * 16, 24});
   // Padding asks for each axis by itself; a CPU's vectors have no need.
   const Schedule padded = scheduled({pad(image, {{0, 0}, {0, 0}, {1, 1}})}, many_threads());
-  CHECK(axis_sizes(last_part(padded)) == Sizes{8 * 16, 26});
-  CHECK(axis_sizes(last_part(scheduled({exp(image)}, {}))) == Sizes{8, 16, 24});
+  CHECK(axis_sizes(last_part(padded)) == Extents{8 * 16, 26});
+  CHECK(axis_sizes(last_part(scheduled({exp(image)}, {}))) == Extents{8, 16, 24});
 }
 
 TEST_CASE("kernel counts: a product that is turned is stored the way it is wanted") {
