@@ -16,6 +16,9 @@ struct Capabilities {
   int64_t parallel_threads = 0;  // that keep the device busy
   bool stage_products = true;    // operands of products are worth copying into fast memory
   int vector_registers = 32;
+  // Of an f16 in fast memory that units for products of matrices read (see Code::MatrixLoad); 0:
+  // there are none, or sums of products shall be as exact as f32 makes them.
+  int matrix_element_bytes = 0;
   int64_t fast_memory_bytes = 1 << 18;      // for the tiles of one cell (an L2's share)
   int64_t nearest_memory_bytes = 32 << 10;  // for what the innermost loops touch (an L1)
   // What all tiles of one cell may take before it pays to compute them again; where fast memory has

@@ -24,6 +24,9 @@ struct ShaderOptions {
   bool wide_index = false;  // positions may not fit 31 bits
   Memory memory = {};
   int subgroup = 0;  // threads of a subgroup, always so many; 0: none, or they differ
+  // The adapter's units multiply matrices; otherwise that is spelled out, f16 in fast memory takes
+  // a word then.
+  bool matrices = false;
 };
 
 // Buffers are bindings of group 0 by number; those that are the same as another, or are never
