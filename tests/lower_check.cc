@@ -54,6 +54,18 @@ Capabilities narrow_device() {
 
 }  // namespace
 
+Capabilities matrix_device() {
+  Capabilities capabilities;
+  capabilities.group_threads = 128;
+  capabilities.most_group_threads = 256;
+  capabilities.parallel_threads = 1024;
+  capabilities.vector_bytes = 4 * 128;
+  capabilities.vector_registers = 64;
+  capabilities.fast_memory_bytes = 48 << 10;
+  capabilities.matrix_element_bytes = 2;
+  return capabilities;
+}
+
 void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, uint64_t seed) {
   auto variable = [&](NodeRef node) -> int64_t {
     for (size_t i = 0; i < body.variables.size(); ++i)
@@ -73,7 +85,7 @@ void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, u
   std::vector<Value> expected = before;
   run_body(body, pointers(expected), variable);
 
-  std::vector<LowerOptions> ways(13);
+  std::vector<LowerOptions> ways(15);
   ways[1].disabled = {"merge-axes", "split-axes"};
   ways[2].disabled = {"vectorise"};
   ways[3].disabled = {"unroll"};
@@ -89,6 +101,9 @@ void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, u
   ways[10].disabled = {"stage"};
   ways[11].disabled = {"reach"};
   ways[12].disabled = {"choices"};
+  ways[13].capabilities = matrix_device();
+  ways[14].capabilities = matrix_device();
+  ways[14].capabilities.fast_memory_bytes = 1 << 15;  // for smaller rectangles
   for (size_t way = 0; way < ways.size(); ++way) {
     const LoweredBody lowered = lower(body, ways[way]);
     const std::string problem = verify(lowered.program);

@@ -4,9 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "schedule/capabilities.h"
 #include "schedule/kernel_body.h"
 
 namespace anneal {
+
+// Lanes are threads, with units for products of matrices.
+Capabilities matrix_device();
 
 // Fails the running test where a lowered program differs. `sizes` are the body's variables.
 void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes = {},

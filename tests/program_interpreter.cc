@@ -11,7 +11,9 @@
 namespace anneal {
 namespace {
 
-using Lanes = std::vector<Scalar>;
+using Lanes = std::vector<Scalar>;  // of matrices: all elements
+
+constexpr size_t kMatrixElements = size_t{kMatrixSide} * kMatrixSide;
 
 class Run {
  public:
@@ -121,9 +123,56 @@ class Run {
       case Code::Load:
       case Code::Store: result = access(instruction); break;
       case Code::Prefetch: break;
+      case Code::MatrixZero:
+        result.assign(instruction.lanes / kMatrixLanes * kMatrixElements, Scalar::of(DType::F32, 0));
+        break;
+      case Code::MatrixLeft:
+      case Code::MatrixRight:
+        matrix_elements(instruction, index(instruction, 2),
+                        [&](int64_t place, size_t) {
+                          result.push_back(load(instruction.bits, place));
+                        });
+        break;
+      case Code::MatrixMultiplyAdd: result = multiply_add(instruction); break;
+      case Code::MatrixStore:
+        matrix_elements(instruction, 1, [&](int64_t place, size_t element) {
+          store(instruction.bits, place, operand(instruction, 2).at(element));
+        });
+        break;
       default: throw InternalError("an instruction stands where it must not");
     }
     values_[at] = std::move(result);
+  }
+
+  // Matrices one after the other, by rows: where each element lies.
+  template <typename Element>
+  void matrix_elements(const Instruction& instruction, int64_t column_stride, Element element) {
+    const Lanes& places = operand(instruction, 0);
+    const int64_t row_stride = index(instruction, 1);
+    size_t number = 0;
+    for (size_t lane = 0; lane < instruction.lanes; lane += kMatrixLanes) {
+      for (size_t i = 1; i < kMatrixLanes; ++i)
+        if (places.at(lane + i).bits() != places.at(lane).bits())
+          throw InternalError("lanes of a matrix differ about its place");
+      for (int64_t i = 0; i < kMatrixSide; ++i)
+        for (int64_t j = 0; j < kMatrixSide; ++j)
+          element(places[lane].as_int() + i * row_stride + j * column_stride, number++);
+    }
+  }
+
+  Lanes multiply_add(const Instruction& instruction) {
+    const Lanes &left = operand(instruction, 0), &right = operand(instruction, 1);
+    Lanes result = operand(instruction, 2);
+    for (size_t i = 0; i < result.size(); ++i) {
+      const size_t first = i / kMatrixElements * kMatrixElements, row = i % kMatrixElements / kMatrixSide,
+                   column = i % kMatrixSide;
+      double sum = result[i].as_double();
+      for (size_t k = 0; k < kMatrixSide; ++k)
+        sum += left[first + row * kMatrixSide + k].as_double() *
+               right[first + k * kMatrixSide + column].as_double();
+      result[i] = Scalar::of(DType::F32, sum);
+    }
+    return result;
   }
 
   Lanes compute(const Instruction& instruction) {

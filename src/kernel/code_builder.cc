@@ -323,6 +323,39 @@ void CodeBuilder::prefetch(uint64_t buffer, ValueId place) {
   append(instruction, current_);
 }
 
+ValueId CodeBuilder::matrix_zero(int lanes) {
+  Instruction instruction{Code::MatrixZero};
+  instruction.lanes = static_cast<uint16_t>(lanes);
+  return unique(instruction, root_);
+}
+
+ValueId CodeBuilder::matrix_load(const MatrixPlace& place, bool left) {
+  Instruction instruction{left ? Code::MatrixLeft : Code::MatrixRight};
+  instruction.dtype = program_.buffer_dtype(place.buffer);
+  instruction.lanes = static_cast<uint16_t>(place.lanes);
+  instruction.bits = place.buffer;
+  instruction.operands[0] = splat(place.first, place.lanes);
+  instruction.operands[1] = index(place.row_stride);
+  instruction.operands[2] = index(place.column_stride);
+  return append(instruction, current_);
+}
+
+ValueId CodeBuilder::matrix_multiply_add(ValueId left, ValueId right, ValueId sum) {
+  Instruction instruction{Code::MatrixMultiplyAdd};
+  instruction.lanes = static_cast<uint16_t>(lanes(sum));
+  instruction.operands = {left, right, sum, kNoValue};
+  return append(instruction, current_);
+}
+
+void CodeBuilder::matrix_store(const MatrixPlace& place, ValueId value) {
+  Instruction instruction{Code::MatrixStore};
+  instruction.lanes = static_cast<uint16_t>(place.lanes);
+  instruction.bits = place.buffer;
+  instruction.operands = {splat(place.first, place.lanes), index(place.row_stride), value,
+                          kNoValue};
+  append(instruction, current_);
+}
+
 ValueId CodeBuilder::open_loop(ValueId begin, ValueId end, ValueId step, bool may_be_empty) {
   Scope& scope = scopes_.emplace_back();
   scope.parent = current_;

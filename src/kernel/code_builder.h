@@ -59,6 +59,18 @@ class CodeBuilder {
   void store(const Access& access, ValueId value);
   void prefetch(uint64_t buffer, ValueId place);
 
+  // See Code::MatrixZero and those that follow it.
+  ValueId matrix_zero(int lanes);
+  struct MatrixPlace {
+    uint64_t buffer = 0;
+    ValueId first = kNoValue;
+    int64_t row_stride = 0, column_stride = 1;
+    int lanes = kMatrixLanes;
+  };
+  ValueId matrix_load(const MatrixPlace& place, bool left);
+  ValueId matrix_multiply_add(ValueId left, ValueId right, ValueId sum);
+  void matrix_store(const MatrixPlace& place, ValueId value);
+
   // The counter. Everything made from then on may depend on it, until the loop is closed.
   ValueId open_loop(ValueId begin, ValueId end, ValueId step, bool may_be_empty);
   ValueId carry(ValueId start);  // right after open_loop

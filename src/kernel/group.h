@@ -9,5 +9,7 @@ namespace anneal {
 NodeRef emit_elements(Emitter& emitter, Analysis& analysis, const GroupElements& plan);
 NodeRef emit_squares(Emitter& emitter, Analysis& analysis, const GroupSquares& plan);
 NodeRef emit_group_product(Emitter& emitter, Analysis& analysis, const GroupProduct& plan);
+// Of one that has matrices.
+NodeRef emit_matrix_product(Emitter& emitter, Analysis& analysis, const GroupProduct& plan);
 
 }  // namespace anneal

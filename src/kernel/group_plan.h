@@ -39,6 +39,11 @@ struct GroupOperand {
   bool of_rows;
   bool along_sum;         // threads that are neighbours read along the sum
   int terms_at_once = 1;  // neighbours in the sum that a thread reads, then
+  int elements_at_once = 1;  // or neighbours along the side
+};
+// Two staged operands that are multiplied.
+struct GroupFactors {
+  size_t of_rows, of_columns;
 };
 // Of two axes, low <= high + by: terms of a sum that are 0 elsewhere, or results that no sum is
 // needed for.
@@ -58,6 +63,18 @@ struct GroupProduct {
   std::vector<GroupOperand> staged;
   bool zeros_add_nothing = false;  // terms beyond the end, copied as zeros
   std::vector<GroupBound> bounds;
+  // Where units multiply matrices: the factors whose products make a term, staged as f16.
+  std::vector<GroupFactors> matrices;
+  int matrices_at_once = 1;  // of sums of the same threads that fast memory has room for
+  // Of an operand's block in fast memory, whose rows are terms or elements of its side, padded so
+  // that they begin in other banks; and of a matrix of sums there.
+  static constexpr int64_t kMatrixPadding = 8, kSumStride = 20, kSumElements = 16 * kSumStride;
+  static int64_t matrix_stride(int64_t elements, int64_t depth, bool by_terms) {
+    return (by_terms ? depth : elements) + kMatrixPadding;
+  }
+  static int64_t matrix_elements(int64_t elements, int64_t depth, bool by_terms) {
+    return matrix_stride(elements, depth, by_terms) * (by_terms ? elements : depth);
+  }
   int threads() const { return rows.threads * columns.threads; }
   int64_t terms_of_round() const { return depth * blocks; }
 };

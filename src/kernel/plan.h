@@ -141,6 +141,10 @@ class Planner {
   };
   Sides choose_sides(const Region& region);
   std::vector<GroupBound> group_bounds(const GroupProduct& plan);
+  std::vector<GroupFactors> matrix_factors(NodeRef term, const Operands& operands,
+                                           std::vector<GroupOperand>& staged) const;
+  void choose_copying(const GroupProduct& plan, const Region& region, GroupOperand& operand);
+  bool choose_matrix_memory(GroupProduct& plan) const;
   double extent(std::span<const size_t> axes) const;
   static bool is_plain(NodeRef operand);
   bool lies_as_summed(NodeRef operand, std::span<const size_t> summed);

@@ -22,7 +22,8 @@ bool makes_value(Code code) {
     case Code::Next:
     case Code::EndLoop:
     case Code::If:
-    case Code::EndIf: return false;
+    case Code::EndIf:
+    case Code::MatrixStore: return false;
     default: return true;
   }
 }
@@ -104,6 +105,11 @@ class Verifier {
     if (!scopes_.empty()) scopes_.back().made.push_back(at);
   }
 
+  bool is_matrix(const Instruction& value) const {
+    if (value.code == Code::Carry) return is_matrix(program_.code[number(value.operands[0])]);
+    return makes_matrix(value.code);
+  }
+
   // Operand i's instruction, or null when it is missing or out of scope, which is reported.
   const Instruction* operand(const Instruction& instruction, size_t i) {
     const ValueId id = instruction.operands[i];
@@ -115,7 +121,23 @@ class Verifier {
       report(fmt::format("operand {}, %{}, is out of scope", i, id));
       return nullptr;
     }
-    return &program_.code[number(id)];
+    const Instruction& value = program_.code[number(id)];
+    if (is_matrix(value) && !takes_matrix(instruction, i)) {
+      report(fmt::format("operand {} is a matrix", i));
+      return nullptr;
+    }
+    return &value;
+  }
+
+  // What is carried on is what the carry began with.
+  bool takes_matrix(const Instruction& instruction, size_t i) const {
+    switch (instruction.code) {
+      case Code::MatrixMultiplyAdd:
+      case Code::Carry: return true;
+      case Code::MatrixStore: return i == 2;
+      case Code::Next: return i == 1 && is_matrix(program_.code[number(instruction.operands[0])]);
+      default: return false;
+    }
   }
 
   void expect(const Instruction& instruction, size_t i, DType dtype, int lanes) {
@@ -192,8 +214,60 @@ class Verifier {
         expect(instruction, 0, DType::Bool, 1);
         return open(false);
       case Code::EndIf: return check_end(instruction, false);
+      case Code::MatrixZero: expect_count(instruction, 0); return check_matrix(instruction);
+      case Code::MatrixLeft:
+      case Code::MatrixRight:
+        expect_count(instruction, 3);
+        check_matrix(instruction);
+        return check_matrix_access(instruction, {1, 2});
+      case Code::MatrixMultiplyAdd: return check_multiply_add(instruction);
+      case Code::MatrixStore:
+        expect_count(instruction, 3);
+        check_matrix(instruction);
+        check_matrix_access(instruction, {1});
+        return expect_matrix(instruction, 2, {Code::MatrixZero, Code::MatrixMultiplyAdd});
     }
     report("unknown code");
+  }
+
+  void check_matrix(const Instruction& instruction) {
+    const bool operand =
+        instruction.code == Code::MatrixLeft || instruction.code == Code::MatrixRight;
+    if (instruction.lanes % kMatrixLanes != 0) report("lanes that make no whole matrices");
+    expect_result(instruction, operand ? DType::F16 : DType::F32, instruction.lanes);
+  }
+
+  void check_matrix_access(const Instruction& instruction, std::initializer_list<size_t> strides) {
+    const size_t local = instruction.bits - program_.buffers.size();
+    if (instruction.bits < program_.buffers.size() || local >= program_.locals.size())
+      return report("a matrix lies in no local buffer");
+    if (program_.locals[local].dtype != instruction.dtype)
+      report("a matrix lies in a buffer of another dtype");
+    expect(instruction, 0, DType::Index, instruction.lanes);
+    for (size_t i : strides) {
+      expect(instruction, i, DType::Index, 1);
+      if (problem_.empty() &&
+          program_.code[number(instruction.operands[i])].code != Code::Constant)
+        report("the stride of a matrix is no constant");
+    }
+  }
+
+  // Operand i is a matrix that one of these instructions made.
+  void expect_matrix(const Instruction& instruction, size_t i, std::initializer_list<Code> by) {
+    const Instruction* value = operand(instruction, i);
+    if (!value) return;
+    const int lanes = value->lanes;
+    while (value->code == Code::Carry) value = &program_.code[number(value->operands[0])];
+    if (std::ranges::count(by, value->code) == 0 || lanes != instruction.lanes)
+      report(fmt::format("operand {} is no such matrix", i));
+  }
+
+  void check_multiply_add(const Instruction& instruction) {
+    expect_count(instruction, 3);
+    check_matrix(instruction);
+    expect_matrix(instruction, 0, {Code::MatrixLeft});
+    expect_matrix(instruction, 1, {Code::MatrixRight});
+    expect_matrix(instruction, 2, {Code::MatrixZero, Code::MatrixMultiplyAdd});
   }
 
   // Between the first Next of a loop and its end nothing else may stand.
@@ -318,6 +392,8 @@ class Verifier {
     seen = true;
     const Instruction& value = program_.code[*carry];
     expect(instruction, 1, value.dtype, value.lanes);
+    const Instruction* next = operand(instruction, 1);
+    if (next && is_matrix(*next) != is_matrix(value)) report("a matrix follows what is none");
   }
 
   void check_end(const Instruction& instruction, bool is_loop) {
@@ -428,6 +504,17 @@ class Writer {
       case Code::EndIf:
         if (depth_ > 1) --depth_;
         return write("end");
+      case Code::MatrixZero: return write("%{} = {} matrix", i, type);
+      case Code::MatrixLeft:
+      case Code::MatrixRight:
+        return write("%{} = {} {} matrix b{}[%{}] by %{} %{}", i, type,
+                     instruction.code == Code::MatrixLeft ? "left" : "right", instruction.bits,
+                     from[0], from[1], from[2]);
+      case Code::MatrixMultiplyAdd:
+        return write("%{} = {} multiply %{} %{} add %{}", i, type, from[0], from[1], from[2]);
+      case Code::MatrixStore:
+        return write("store {} matrix b{}[%{}] by %{} = %{}", type, instruction.bits, from[0],
+                     from[1], from[2]);
     }
   }
 
@@ -437,6 +524,16 @@ class Writer {
 };
 
 }  // namespace
+
+bool makes_matrix(Code code) {
+  switch (code) {
+    case Code::MatrixZero:
+    case Code::MatrixLeft:
+    case Code::MatrixRight:
+    case Code::MatrixMultiplyAdd: return true;
+    default: return false;
+  }
+}
 
 std::string verify(const Program& program) { return Verifier(program).run(); }
 

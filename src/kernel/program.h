@@ -42,7 +42,18 @@ enum class Code : uint8_t {
   EndLoop,   //
   If,        // operand 0: a bool scalar; holds until EndIf and makes no value
   EndIf,
+  // Matrices: kMatrixSide x kMatrixSide elements that kMatrixLanes lanes, which follow each other,
+  // hold together; which lane has what is the device's own. Places are index lanes, alike in all
+  // lanes of a matrix, strides constant index scalars; memory is a local buffer's.
+  MatrixZero,         // f32
+  MatrixLeft,         // f16 of buffer `bits`: element (i, j) lies at operand 0 + i * operand 1
+  MatrixRight,        //   + j * operand 2, one of which is 1
+  MatrixMultiplyAdd,  // operand 0, a left one, times operand 1, a right one, plus operand 2: f32.
+                      // In which order and how exactly it is added is the device's own.
+  MatrixStore,        // f32, operand 2, into buffer `bits`; operand 1 is the stride of rows
 };
+
+inline constexpr int kMatrixSide = 16, kMatrixLanes = 32;
 
 struct Instruction {
   Code code;
@@ -83,6 +94,8 @@ struct Program {
     return number < buffers.size() ? buffers[number].dtype : locals[number - buffers.size()].dtype;
   }
 };
+
+bool makes_matrix(Code code);  // Carries make what they start with
 
 // Whether an index is a multiple of a number, whatever its variables are. `at` has the instruction
 // of every value.

@@ -49,12 +49,28 @@ Dataflow::Dataflow(const Rangified& program)
     }
   }
   for (size_t buffer = 0; buffer < readers_.size(); ++buffer)
-    for (int reader : readers_[buffer]) {
-      if (program.buffers[buffer].external)
-        add(reader, writer_[buffer]);
-      else
-        add(writer_[buffer], reader);
-    }
+    for (int reader : readers_[buffer]) read(program, static_cast<int>(buffer), reader);
+}
+
+void Dataflow::read(const Rangified& program, int buffer, int reader) {
+  if (program.buffers[index(buffer)].external)
+    add(reader, writer(buffer));
+  else
+    add(writer(buffer), reader);
+}
+
+void Dataflow::extend(const Rangified& program) {
+  const int fragment = static_cast<int>(program.fragments.size()) - 1;
+  before_.emplace_back();
+  after_.emplace_back();
+  merged_.push_back(0);
+  readers_.resize(program.buffers.size());
+  writer_.resize(program.buffers.size(), -1);
+  for (int buffer : program.fragments.back().writes) writer_[index(buffer)] = fragment;
+  for (int buffer : program.fragments.back().reads) {
+    readers_[index(buffer)].push_back(fragment);
+    read(program, buffer, fragment);
+  }
 }
 
 void Dataflow::add(int from, int to) {

@@ -15,6 +15,10 @@ class Dataflow {
 
   // The value's writer comes after all who read the target.
   void write_after_reads(const AssignedBuffer& assigned);
+  // The program has one more fragment, the last one, which writes buffers of its own alone.
+  void extend(const Rangified& program);
+  // One fragment comes before another, for reasons of the caller's.
+  void add(int from, int to);
   // One fragment becomes part of another.
   void merge(int fragment, int into);
 
@@ -35,7 +39,7 @@ class Dataflow {
  private:
   static size_t index(int number) { return static_cast<size_t>(number); }
   bool search(std::vector<int> from, int to) const;
-  void add(int from, int to);
+  void read(const Rangified& program, int buffer, int reader);
 
   std::vector<std::vector<int>> before_, after_, readers_;
   std::vector<int> writer_;

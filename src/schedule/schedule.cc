@@ -13,6 +13,7 @@
 #include "schedule/in_place.h"
 #include "schedule/limit.h"
 #include "schedule/masks.h"
+#include "schedule/matrix_products.h"
 #include "schedule/pick_terms.h"
 #include "schedule/rangeify.h"
 #include "schedule/split_reduce.h"
@@ -171,6 +172,10 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
     if (options.capabilities.group_threads > 0 && enabled(options, "masks")) keep_masks(program);
     if (options.capabilities.group_threads > 0 && enabled(options, "flatten"))
       flatten_axes(program);
+    if (options.capabilities.matrix_element_bytes > 0 && enabled(options, "matrices")) {
+      split_products(program, flow, options);
+      for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
+    }
     if (enabled(options, "split-reduce")) split_reductions(program, options);
     const std::vector<Step> steps = steps_of(flow, options);
     add_kernels(program, steps, memory_of(program, in_place), schedule);

@@ -66,7 +66,7 @@ struct Schedule {
 };
 
 // Passes to leave out, by name, for tests: "spread-scatter", "inline", "in-place", "tile", "group",
-// "pick", "masks", "flatten", "split-reduce", "merge".
+// "pick", "masks", "flatten", "matrices", "split-reduce", "merge".
 struct ScheduleOptions {
   Capabilities capabilities;
   std::vector<std::string> disabled;

@@ -177,6 +177,11 @@ class Emitter {
       case Code::Load: result.value = load(instruction); return;
       case Code::Store: store(instruction); return;
       case Code::Prefetch: prefetch(instruction); return;
+      case Code::MatrixZero:
+      case Code::MatrixLeft:
+      case Code::MatrixRight:
+      case Code::MatrixMultiplyAdd:
+      case Code::MatrixStore: throw InternalError("a CPU has no units for matrices");
       case Code::Loop:
         open_loop(value(instruction, 0), value(instruction, 1), value(instruction, 2),
                   operand(instruction, 0).never_negative);

@@ -11,6 +11,8 @@ class Finder {
   // Whether a thread only touches elements of its own: every so many, in stretches of neighbours.
   bool own_lanes(size_t buffer, int64_t neighbours) const {
     return std::ranges::all_of(program_.code, [&](const Instruction& each) {
+      for (const Touched& touched : touched_by(each))
+        if (touched.buffer == buffer && !is_access(each)) return false;
       if (!is_access(each) || each.bits != buffer) return true;
       if (each.lanes == 1) return false;
       ValueId place = each.operands[0];
@@ -72,6 +74,24 @@ class Finder {
     return each.code == Code::Load || each.code == Code::Store;
   }
 
+  struct Touched {
+    uint64_t buffer;
+    bool stored;
+  };
+  // Where matrices are spelled out, operands are read as they are multiplied.
+  std::vector<Touched> touched_by(const Instruction& each) const {
+    switch (each.code) {
+      case Code::Load:
+      case Code::MatrixLeft:
+      case Code::MatrixRight: return {{each.bits, false}};
+      case Code::Store:
+      case Code::MatrixStore: return {{each.bits, true}};
+      case Code::MatrixMultiplyAdd:
+        return {{at(each.operands[0]).bits, false}, {at(each.operands[1]).bits, false}};
+      default: return {};
+    }
+  }
+
   // Whether the buffer is only loaded where it is stored, by the thread that stores there.
   bool in_place(size_t buffer) const {
     std::set<std::pair<ValueId, int>> stored;
@@ -126,12 +146,13 @@ class Finder {
         last = end;
         continue;
       }
-      if (!is_access(each) || !watched_[each.bits]) continue;
-      const bool store = each.code == Code::Store;
-      if (store ? state.read[each.bits] : state.written[each.bits])
-        wait(last < i ? last + 1 : i, state);
-      last = i;
-      (store ? state.written : state.read)[each.bits] = 1;
+      for (const auto& [buffer, stored] : touched_by(each)) {
+        if (!watched_[buffer]) continue;
+        if (stored ? state.read[buffer] : state.written[buffer])
+          wait(last < i ? last + 1 : i, state);
+        last = i;
+        (stored ? state.written : state.read)[buffer] = 1;
+      }
     }
   }
 

@@ -116,6 +116,10 @@ void NeighbourAccesses::choose_buffers() {
   std::vector<bool> some(vectors_.size()), parts(vectors_.size());
   for (size_t i = 0; i < program_.code.size(); ++i) {
     const Instruction& each = program_.code[i];
+    // Matrices are read from and written to plain elements.
+    const bool matrix = each.code == Code::MatrixLeft || each.code == Code::MatrixRight ||
+                        each.code == Code::MatrixStore;
+    if (matrix) parts[each.bits] = true;
     if (!is_access(each)) continue;
     const bool whole = group_of_[i] >= 0;
     some[each.bits] = some[each.bits] || whole;

@@ -13,6 +13,7 @@
 #include "codegen/wgsl/arithmetic.h"
 #include "codegen/wgsl/barriers.h"
 #include "codegen/wgsl/combinations.h"
+#include "codegen/wgsl/matrices.h"
 #include "codegen/wgsl/neighbours.h"
 #include "codegen/wgsl/unused.h"
 
@@ -28,6 +29,11 @@ int lanes_of(const Program& program) {
     lanes = std::max(lanes, here);
   }
   return lanes;
+}
+
+bool has_matrices(const Program& program) {
+  return std::ranges::any_of(program.code,
+                             [](const Instruction& each) { return makes_matrix(each.code); });
 }
 
 // Locals that each thread has to itself; where there is room for all of them, memory of the group
@@ -51,7 +57,8 @@ class Writer {
   Writer(const Program& program, const ShaderOptions& options)
       : program_(program),
         options_(options),
-        arithmetic_(options.wide_index),
+        arithmetic_(options.wide_index, options.matrices && has_matrices(program)),
+        matrices_(program, arithmetic_, options.matrices && has_matrices(program)),
         barriers_(find_barriers(program)),
         neighbours_(program, barriers_),
         threads_(lanes_of(program)),
@@ -70,8 +77,10 @@ class Writer {
     Shader shader;
     shader.threads = threads_;
     const std::string combining = combinations_.text();
-    shader.text = (combinations_.use_subgroups() ? "enable subgroups;\n" : "") +
-                  declarations(shader) + arithmetic_.library() + combining + frame();
+    const bool subgroups = combinations_.use_subgroups() && !matrices_.use_units();
+    shader.text = matrices_.enabled() + (subgroups ? "enable subgroups;\n" : "") +
+                  declarations(shader) + arithmetic_.library() + matrices_.functions() + combining +
+                  frame();
     return shader;
   }
 
@@ -113,6 +122,12 @@ class Writer {
     return is_vectors(program_.code[at].bits) ? neighbours_.of(at) : nullptr;
   }
 
+  // Where the adapter's units read matrices from.
+  bool is_f16_memory(uint64_t buffer) const {
+    return is_local(buffer) && matrices_.use_units() &&
+           program_.buffer_dtype(buffer) == DType::F16;
+  }
+
   // Some are tiles, which have become locals.
   bool is_used(uint64_t buffer) const {
     return std::ranges::any_of(program_.code, [&](const Instruction& each) {
@@ -133,6 +148,7 @@ class Writer {
       if (is_vectors(buffer)) return byte_size(dtype) == 2 ? "vec2<u32>" : "u32";
       return is_written(buffer) ? "atomic<u32>" : "u32";
     }
+    if (is_f16_memory(buffer)) return "f16";
     const std::string type = is_bool(dtype) ? "u32" : arithmetic_.type(dtype);
     return is_vectors(buffer) ? fmt::format("vec4<{}>", type) : type;
   }
@@ -276,6 +292,17 @@ class Writer {
       case Code::EndIf:
         --depth_;
         line("}}");
+        return;
+      case Code::MatrixZero: let(at, matrices_.zero()); return;
+      case Code::MatrixLeft:
+      case Code::MatrixRight:
+        let(at, matrices_.load(each, buffer_name(each.bits), place(each)));
+        return;
+      case Code::MatrixMultiplyAdd:
+        let(at, matrices_.multiply_add(each, text(each, 0), text(each, 1), text(each, 2)));
+        return;
+      case Code::MatrixStore:
+        line("{}", matrices_.store(each, buffer_name(each.bits), place(each), text(each, 2)));
         return;
     }
   }
@@ -501,7 +528,9 @@ class Writer {
       ++depth_;
     }
     const std::string where = place(each), value = text(each, 2), buffer = buffer_name(each.bits);
-    if (!is_packed(each.bits)) {
+    if (is_f16_memory(each.bits)) {
+      line("{}[{}] = bitcast<vec2<f16>>({}).x;", buffer, where, value);
+    } else if (!is_packed(each.bits)) {
       line("{} = {};", is_vectors(each.bits) ? part_of_vector(each) : buffer + "[" + where + "]",
            is_bool(each.dtype) ? fmt::format("u32({})", value) : value);
     } else {
@@ -569,6 +598,7 @@ class Writer {
   const Program& program_;
   const ShaderOptions& options_;
   Arithmetic arithmetic_;
+  Matrices matrices_;
   std::vector<Barrier> barriers_;
   NeighbourAccesses neighbours_;
   int threads_;
@@ -583,12 +613,13 @@ class Writer {
 
 }  // namespace
 
-LocalBytes local_bytes(const Program& program) {
+LocalBytes local_bytes(const Program& program, bool matrices) {
   LocalBytes bytes;
   const std::vector<bool> own = private_locals(program);
   for (size_t i = 0; i < program.locals.size(); ++i) {
     const LocalBuffer& local = program.locals[i];
-    const int64_t each = std::max<int64_t>(4, static_cast<int64_t>(byte_size(local.dtype)));
+    const int64_t narrowest = matrices && local.dtype == DType::F16 && has_matrices(program) ? 2 : 4;
+    const int64_t each = std::max(narrowest, static_cast<int64_t>(byte_size(local.dtype)));
     if (own[i])
       bytes.of_thread += local.elements / lanes_of(program) * each;
     else

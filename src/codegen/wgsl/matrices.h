@@ -1,0 +1,43 @@
+// Instructions on matrices: the adapter's own units, or where it has none, or they shall not be
+// used, loops that compute the same from memory.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/wgsl/arithmetic.h"
+#include "kernel/program.h"
+
+namespace anneal::wgsl {
+
+class Matrices {
+ public:
+  // `units`: the adapter's own, for a program that has matrices.
+  Matrices(const Program& program, Arithmetic& arithmetic, bool units);
+
+  bool use_units() const { return units_; }
+  std::string enabled() const;    // what stands before everything else
+  std::string functions() const;  // that were called
+
+  // Of values: operands are names, or places as unsigned numbers.
+  static constexpr int kElementsOfLane = kMatrixSide * kMatrixSide / kMatrixLanes;
+  std::string zero() const;
+  std::string load(const Instruction& matrix, const std::string& buffer,
+                   const std::string& place) const;
+  std::string multiply_add(const Instruction& multiply, const std::string& left,
+                           const std::string& right, const std::string& sum);
+  std::string store(const Instruction& matrix, const std::string& buffer, const std::string& place,
+                    const std::string& value);
+
+ private:
+  int64_t stride(const Instruction& matrix, size_t operand) const;
+  std::string spelled_multiply(const Instruction& left, const Instruction& right);
+
+  const Program& program_;
+  Arithmetic& arithmetic_;
+  bool units_;
+  std::map<std::string, std::string> functions_;  // by name
+};
+
+}  // namespace anneal::wgsl

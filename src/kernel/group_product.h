@@ -1,0 +1,88 @@
+// The rectangle of a product that a group of threads makes: operands are copied into fast memory
+// block by block, and every thread has sums of its own in registers. What is done with a block in
+// fast memory can be another's.
+#pragma once
+
+#include <functional>
+
+#include "kernel/group_emitter.h"
+
+namespace anneal {
+
+class GroupProductEmitter : protected GroupEmitter {
+ public:
+  GroupProductEmitter(Emitter& emitter, Analysis& analysis, const GroupProduct& plan)
+      : GroupEmitter(emitter, analysis, plan.threads()), plan_(plan) {}
+  virtual ~GroupProductEmitter() = default;
+
+  NodeRef run();
+
+ protected:
+  struct Side {
+    std::vector<Assigned> axes;
+    std::vector<ValueId> exists;
+  };
+  // Of the sum; whole rounds of it.
+  struct TermRange {
+    ValueId begin, end;  // no end: one block
+  };
+  // Threads take stretches of neighbours along the side, one term of the sum each, or along the sum
+  // of one element, in turns until all of the block is copied.
+  struct Task {
+    ValueId term, in_tile;
+    ValueId exists = kNoValue;  // where some threads have none
+  };
+  // How far elements of an operand are from each other in fast memory.
+  struct Placement {
+    uint64_t buffer;
+    int64_t term_stride, element_stride;
+  };
+
+  // ---- what others do in other ways
+
+  virtual void place_threads();
+  virtual void take_memory();
+  virtual Emitter::State first_sums();
+  // All terms of a block that was copied, which begins at a term.
+  virtual void add_block(Emitter::State& sums, ValueId begin) { add_terms(sums, {begin, kNoValue}); }
+  // The sums of accumulators().
+  virtual Emitter::State results(const Emitter::State& sums) { return sums; }
+  // Of the task with a number, in units of what is copied at once.
+  virtual Task task_of(const GroupOperand& operand, ValueId number, int64_t deep,
+                       int64_t stretches);
+
+  // ---- for all of them
+
+  const GroupSide& side_of(const GroupOperand& operand) const {
+    return operand.of_rows ? plan_.rows : plan_.columns;
+  }
+  Side bound_rows() { return side(plan_.rows, row_begin_, down_, rows_); }
+  Side bound_columns() { return side(plan_.columns, column_begin_, across_, columns_); }
+  // With rows and columns bound.
+  std::vector<Emitter::Accumulator> accumulators();
+
+  const GroupProduct& plan_;
+  ValueId down_ = kNoValue, across_ = kNoValue;  // of the thread
+  std::vector<Placement> placements_;            // of staged operands
+
+ private:
+  TermRange terms_that_count();
+  bool may_be_empty() const;
+  Side side(const GroupSide& side, ValueId begin, ValueId thread, NodeRef count);
+  std::vector<Task> tasks_of(const GroupOperand& operand);
+  bool only_whole_blocks() const;
+  void copied_elements(const GroupOperand& operand, const Task& task, ValueId begin,
+                       const std::function<void(Coordinate at, ValueId exists)>& element);
+  std::vector<std::vector<size_t>> copied_together() const;
+  std::vector<NodeRef> loads_of(std::span<const size_t> operands) const;
+  void read_block(ValueId begin, Emitter::State& values);
+  void write_block(ValueId begin, std::span<const ValueId> values);
+  void write_element(size_t number, const Task& task, int64_t copy, Coordinate at, ValueId exists);
+  void add_terms(Emitter::State& state, const TermRange& range);
+  void stage(size_t number, ValueId term);
+
+  NodeRef rows_ = nullptr, columns_ = nullptr, terms_ = nullptr;
+  ValueId row_begin_ = kNoValue, column_begin_ = kNoValue;
+};
+
+}  // namespace anneal
