@@ -237,6 +237,15 @@ abi::Instance wgpuCreateInstance(const void* descriptor) {
   return instance() = dawn<abi::Instance(const void*)>("wgpuCreateInstance")(descriptor);
 }
 
+abi::Future wgpuInstanceRequestAdapter(abi::Instance from,
+                                       const abi::RequestAdapterOptions* options,
+                                       abi::CallbackInfo<abi::RequestAdapterCallback> callback) {
+  if (options->next) std::abort();  // it has none of Dawn's switches
+  return dawn<abi::Future(abi::Instance, const abi::RequestAdapterOptions*,
+                          abi::CallbackInfo<abi::RequestAdapterCallback>)>(
+      "wgpuInstanceRequestAdapter")(from, options, callback);
+}
+
 uint32_t wgpuInstanceWaitAny(abi::Instance, size_t, abi::FutureWaitInfo*, uint64_t) {
   std::abort();
 }
