@@ -125,6 +125,11 @@ std::vector<std::string> features_of(const webgpu::AdapterInfo& info) {
   return features;
 }
 
+// That --matmul-precision high uses.
+std::string_view matrices_of(const webgpu::AdapterInfo& info) {
+  return info.matrices ? "f16 16x16x16" : "none";
+}
+
 }  // namespace
 
 GpuDiagnosis diagnose_gpus(const std::string& adapter) {
@@ -140,7 +145,7 @@ GpuDiagnosis diagnose_gpus(const std::string& adapter) {
     diagnosis.library = library->path;
     diagnosis.interface = library->interface();
     try {
-      for (webgpu::AdapterInfo& info : webgpu::adapters())
+      for (webgpu::AdapterInfo& info : webgpu::adapters_and_matrices())
         diagnosis.gpus.push_back({diagnosis.gpus.size(), std::move(info), std::nullopt, ""});
     } catch (const UserError& error) {
       diagnosis.missing = error.message();
@@ -174,6 +179,7 @@ std::vector<std::string> lines_of(const GpuDiagnosis& diagnosis) {
                                 fmt::join(features, ", "), features.empty() ? "" : "; ",
                                 limits.storage_buffers, bytes_text(limits.storage_binding_bytes),
                                 limits.workgroup_invocations, bytes_text(limits.workgroup_bytes)));
+    lines.push_back(fmt::format("  matrix units: {}", matrices_of(info)));
     if (const std::optional<GpuSpeed>& speed = gpu.speed)
       lines.push_back(fmt::format(
           "  copying {:.1f} GB/s, computing {:.1f} GFLOP/s, to it {:.1f} GB/s, from it {:.1f} GB/s",
@@ -210,6 +216,7 @@ Json to_json(const GpuDiagnosis& diagnosis) {
         .set("subgroup_min", info.subgroup_min)
         .set("subgroup_max", info.subgroup_max)
         .set("timestamps", info.timestamps)
+        .set("matrix_units", matrices_of(info))
         .set("limits", Json::object()
                            .set("storage_buffers", limits.storage_buffers)
                            .set("storage_binding_bytes", limits.storage_binding_bytes)

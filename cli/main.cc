@@ -99,7 +99,7 @@ struct CommandLine {
   InferenceOptions inference_options;
   SampleOptions sample_options;
   bool step = false, version = false;
-  std::string adapter;
+  std::string adapter, matmul_precision;
 
   CommandLine() {
     app.add_flag("--version", version, "say which version this is");
@@ -167,18 +167,27 @@ struct CommandLine {
     doctor_command.add_flag("--json", doctor_options.json, "as JSON");
   }
 
-  // What --adapter names is for WebGPU alone.
-  void use_adapter() const {
-    if (!device_of_adapter_) return;
-    const std::string device = device_of_adapter_->empty() ? device_name() : *device_of_adapter_;
-    if (device != "webgpu")
-      throw UserError(
-          fmt::format("--adapter {} names a GPU, and the device is \"{}\"", adapter, device),
-          "add --device webgpu", {});
-    set_webgpu_adapter(adapter);
+  // What is for WebGPU alone.
+  void use_gpu_options() const {
+    if (device_of_adapter_) {
+      expect_gpu(*device_of_adapter_, fmt::format("--adapter {} names a GPU", adapter));
+      set_webgpu_adapter(adapter);
+    }
+    if (device_of_precision_) {
+      expect_gpu(*device_of_precision_,
+                 fmt::format("--matmul-precision {} is for a GPU", matmul_precision));
+      set_matmul_precision(parse_matmul_precision(matmul_precision, "--matmul-precision"));
+    }
   }
 
  private:
+  static void expect_gpu(const std::string& named, std::string_view what) {
+    const std::string device = named.empty() ? device_name() : named;
+    if (device != "webgpu")
+      throw UserError(fmt::format("{}, and the device is \"{}\"", what, device),
+                      "add --device webgpu", {});
+  }
+
   // What is common to commands that use a model.
   void add_model(CLI::App& command, RunOptions& o) {
     std::string models;
@@ -260,6 +269,11 @@ struct CommandLine {
                     "the GPU of device webgpu, by its number or a part of its name, as doctor "
                     "lists them (ANNEAL_ADAPTER, else the first)")
         ->each([this, &device](const std::string&) { device_of_adapter_ = &device; });
+    command
+        .add_option("--matmul-precision", matmul_precision,
+                    "of device webgpu: full, or high for products of f32 to about 22 bits on units "
+                    "for matrices, where the GPU has them (ANNEAL_MATMUL_PRECISION, else full)")
+        ->each([this, &device](const std::string&) { device_of_precision_ = &device; });
   }
 
   static std::string programs_text() { return fmt::format("{}", fmt::join(program_names(), ", ")); }
@@ -278,7 +292,9 @@ struct CommandLine {
     throw InternalError(fmt::format("command {} has no row", name));
   }
 
+  // Of the command that was given the option.
   const std::string* device_of_adapter_ = nullptr;
+  const std::string* device_of_precision_ = nullptr;
 };
 
 // Not a command of CLI11's, which would take the COMMAND after it for one to run.
@@ -292,7 +308,7 @@ int show_help(std::span<char* const> commands) {
 
 int run_command(CommandLine& line) {
   if (line.version) return write("anneal " ANNEAL_VERSION "\n"), kWorked;
-  line.use_adapter();
+  line.use_gpu_options();
   if (line.app.got_subcommand("train")) return train(line.train_options);
   if (line.app.got_subcommand("run")) return run_model(line.inference_options), kWorked;
   if (line.app.got_subcommand("sample")) return sample(line.sample_options), kWorked;

@@ -20,6 +20,7 @@
 #include "schedule/memory_plan.h"
 #include "schedule/statistics.h"
 #include "transform/simplify.h"
+#include "webgpu_other_library.h"
 
 using namespace anneal;
 
@@ -264,6 +265,57 @@ TEST_CASE("cli: a GPU is chosen by --adapter, which others do not take") {
     const Run run = with_errors(fmt::format("{} --device webgpu --adapter nosuchgpu", command));
     CHECK(run.code == 1);
   }
+}
+
+TEST_CASE("cli: how exact products are is said by --matmul-precision, which others do not take") {
+  const std::string kernels = "kernels mlp --forward --device webgpu";
+  {
+    // An option comes before the environment, which otherwise has its say.
+    const EnvironmentScope wrong("ANNEAL_MATMUL_PRECISION", "some");
+    CHECK(anneal_run(kernels + " --matmul-precision full").code == 0);
+    CHECK(anneal_run(kernels + " --matmul-precision high").code == 0);  // where there are no units
+    const Run run = with_errors(kernels);
+    CHECK(run.code == 1);
+    CHECK(contains(run.output, "ANNEAL_MATMUL_PRECISION is \"some\""));
+    CHECK(anneal_run("kernels mlp --forward --device cpu").code == 0);
+  }
+  const Run unknown = with_errors(kernels + " --matmul-precision some");
+  CHECK(unknown.code == 1);
+  CHECK(contains(unknown.output, "--matmul-precision is \"some\""));
+  CHECK(contains(unknown.output, "it is full, or high"));
+  for (const char* command :
+       {"kernels mlp", "train mlp", "run mlp", "sample --resume none", "bench gemm"}) {
+    INFO(command);
+    const Run run = with_errors(fmt::format("{} --device cpu --matmul-precision high", command));
+    CHECK(run.code == 1);
+    CHECK(contains(run.output, "--matmul-precision high is for a GPU, and the device is \"cpu\""));
+    CHECK(contains(run.output, "add --device webgpu"));
+  }
+}
+
+TEST_CASE("cli: doctor shows units for matrices, which high precision asks for and others do not") {
+  const auto gpus = [](const std::string& arguments) {
+    return Json::parse(anneal_run(arguments).output)["webgpu"]["gpus"];
+  };
+  CHECK(gpus("doctor --json --adapter 0")[0]["matrix_units"] == "none");
+  CHECK(contains(anneal_run("doctor --adapter 0").output, "matrix units: none"));
+
+  const EnvironmentScope library("ANNEAL_WEBGPU_LIB", ANNEAL_TEST_WEBGPU_CURRENT);
+  const EnvironmentScope offered(kOfferedMatrices, kUsualMatrices);
+  const EnvironmentScope refused(kRefusedMatrices, "1");
+  const Json gpu = gpus("doctor --json --adapter 0")[0];
+  CHECK(gpu["matrix_units"] == "f16 16x16x16");
+  CHECK(gpu["f16"] == false);  // as for those who do not ask
+  CHECK(gpu["copy_gb_s"].get<double>() > 0);
+  CHECK(contains(anneal_run("doctor --adapter 0").output, "matrix units: f16 16x16x16"));
+
+  const std::string kernels = "kernels mlp --forward --device webgpu";
+  CHECK(anneal_run(kernels).code == 0);
+  CHECK(anneal_run(kernels + " --matmul-precision full").code == 0);
+  CHECK(contains(with_errors(kernels + " --matmul-precision high").output, "cannot be opened"));
+  const EnvironmentScope high("ANNEAL_MATMUL_PRECISION", "high");
+  CHECK(contains(with_errors(kernels).output, "cannot be opened"));
+  CHECK(anneal_run(kernels + " --matmul-precision full").code == 0);
 }
 
 TEST_CASE("cli: doctor looks at one GPU with --adapter") {

@@ -132,6 +132,12 @@ TEST_CASE("webgpu: limits are the adapter's, or the least") {
                  "weights needs a buffer of 6442450944 bytes"));
 }
 
+TEST_CASE("webgpu: units for matrices that a library knows nothing of are not missed") {
+  const auto wished = Gpu::open("", {.matrices = true});
+  CHECK_FALSE(wished->matrices());
+  CHECK(wished->f16() == gpu().f16());
+}
+
 TEST_CASE("webgpu: memory is zero at first and keeps what is written, at any offset and length") {
   for (int64_t size : {0, 1, 3, 4, 5, 17, 64}) {
     CAPTURE(size);

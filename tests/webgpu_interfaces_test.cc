@@ -4,9 +4,12 @@
 
 #include <doctest/doctest.h>
 
+#include "base/shared_library.h"
 #include "environment_scope.h"
 #include "error_text.h"
 #include "runtime/webgpu/gpu.h"
+#include "runtime/webgpu/webgpu_device.h"
+#include "webgpu_other_library.h"
 
 using namespace anneal;
 using namespace anneal::webgpu;
@@ -82,6 +85,17 @@ void check_everything() {
                  "was lost"));
 }
 
+const WhatWasAsked& what_was_asked() {
+  const SharedLibrary library(ANNEAL_TEST_WEBGPU_CURRENT);
+  void* const function = library.symbol(kWhatWasAsked);
+  REQUIRE(function);
+  return *reinterpret_cast<WhatWasAskedFunction*>(function)();  // NOLINT
+}
+
+int matrix_bytes(const WebGpuOptions& options) {
+  return make_webgpu_device(options)->capabilities().matrix_element_bytes;
+}
+
 }  // namespace
 
 TEST_CASE("webgpu: the interface of webgpu.h since May 2025") {
@@ -94,4 +108,126 @@ TEST_CASE("webgpu: the interface of wgpu-native in 2025, which is asked again an
   EnvironmentScope scope("ANNEAL_WEBGPU_LIB", ANNEAL_TEST_WEBGPU_POLLED);
   CHECK(Library::get().polled);
   check_everything();
+  CHECK_FALSE(Gpu::open("", {.matrices = true})->matrices());
+}
+
+TEST_CASE("webgpu: units for matrices are not asked for where nobody wishes them") {
+  EnvironmentScope scope("ANNEAL_WEBGPU_LIB", ANNEAL_TEST_WEBGPU_CURRENT);
+  EnvironmentScope offered(kOfferedMatrices, kUsualMatrices);
+  const WhatWasAsked before = what_was_asked();
+  for (const AdapterInfo& info : adapters()) CHECK_FALSE(info.matrices);
+  const GpuOptions plain[] = {{}, {.optional_features = false, .matrices = true}};
+  for (const GpuOptions& options : plain) {
+    const auto gpu = Gpu::open("", options);
+    CHECK_FALSE(gpu->adapter().matrices);
+    CHECK_FALSE(gpu->matrices());
+    CHECK_FALSE(gpu->f16());
+  }
+  CHECK(what_was_asked().switched_adapters == before.switched_adapters);
+  CHECK(what_was_asked().switched_devices == before.switched_devices);
+}
+
+TEST_CASE("webgpu: units for matrices that are wished for and offered, also after a loss") {
+  EnvironmentScope scope("ANNEAL_WEBGPU_LIB", ANNEAL_TEST_WEBGPU_CURRENT);
+  EnvironmentScope offered(kOfferedMatrices, kUsualMatrices);
+  const WhatWasAsked before = what_was_asked();
+  const auto gpu = Gpu::open("", {.trust_shaders = true, .matrices = true});
+  CHECK(gpu->matrices());
+  CHECK(gpu->f16());
+  CHECK(gpu->subgroups());
+  CHECK(what_was_asked().matrix_devices == before.matrix_devices + 1);
+  gpu->lose();
+  CHECK(gpu->open_again()->matrices());
+  CHECK(what_was_asked().matrix_devices == before.matrix_devices + 2);
+  CHECK(what_was_asked().configs_kept == before.configs_kept);
+
+  EnvironmentScope refused(kRefusedMatrices, "1");
+  CHECK(contains(error_of([] { Gpu::open("", {.matrices = true}); }), "cannot be opened"));
+}
+
+TEST_CASE("webgpu: units for other matrices are none, and the GPU is as if none were wished for") {
+  EnvironmentScope scope("ANNEAL_WEBGPU_LIB", ANNEAL_TEST_WEBGPU_CURRENT);
+  struct Row {
+    const char *what, *offer;
+  };
+  const Row rows[] = {
+      {"of f32", "1 1 16 16 16 32 32"},        {"with sums in f16", "2 2 16 16 16 32 32"},
+      {"of 8 rows", "2 1 8 16 16 32 32"},      {"of 8 columns", "2 1 16 8 16 32 32"},
+      {"8 deep", "2 1 16 16 8 32 32"},         {"of 64 threads", "2 1 16 16 16 64 64"},
+      {"of 16 threads", "2 1 16 16 16 16 32"}, {"of 64 or fewer", "2 1 16 16 16 32 64"},
+      {"unknown threads", "2 1 16 16 16 0 0"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.what);
+    EnvironmentScope offered(kOfferedMatrices, row.offer);
+    const WhatWasAsked before = what_was_asked();
+    const auto gpu = Gpu::open("", {.matrices = true});
+    CHECK(what_was_asked().switched_adapters > before.switched_adapters);
+    CHECK_FALSE(gpu->matrices());
+    CHECK_FALSE(gpu->f16());
+    CHECK(what_was_asked().switched_devices == before.switched_devices);
+    CHECK(what_was_asked().configs_kept == before.configs_kept);
+  }
+  CHECK_FALSE(Gpu::open("", {.matrices = true})->matrices());  // no feature
+}
+
+TEST_CASE("webgpu: adapters with units for matrices are shown as they are without a wish") {
+  EnvironmentScope scope("ANNEAL_WEBGPU_LIB", ANNEAL_TEST_WEBGPU_CURRENT);
+  EnvironmentScope offered(kOfferedMatrices, kUsualMatrices);
+  const std::vector<AdapterInfo> plain = adapters(), all = adapters_and_matrices();
+  REQUIRE(all.size() == plain.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    CHECK(all[i].name == plain[i].name);
+    CHECK_FALSE(all[i].f16);
+    CHECK(all[i].subgroup_max == plain[i].subgroup_max);
+    CHECK(all[i].matrices);
+  }
+}
+
+TEST_CASE("webgpu: kernels use units for matrices with high precision alone, or spell them out") {
+  EnvironmentScope scope("ANNEAL_WEBGPU_LIB", ANNEAL_TEST_WEBGPU_CURRENT);
+  WebGpuOptions options, high, spelled;
+  high.precision = MatmulPrecision::High;
+  spelled.precision = MatmulPrecision::High;
+  spelled.matrices = WebGpuOptions::Matrices::Spelled;
+  CHECK(matrix_bytes(high) == 0);
+  CHECK(matrix_bytes(spelled) == 4);
+
+  EnvironmentScope offered(kOfferedMatrices, kUsualMatrices);
+  CHECK(matrix_bytes(high) == 2);
+  CHECK(gpu_of(*make_webgpu_device(high))->matrices());
+  options.gpu.matrices = true;  // which is not for those who use a device to say
+  const WhatWasAsked before = what_was_asked();
+  CHECK(matrix_bytes(options) == 0);
+  CHECK(matrix_bytes(spelled) == 4);
+  spelled.precision = MatmulPrecision::Full;
+  CHECK(matrix_bytes(spelled) == 4);
+  CHECK(what_was_asked().switched_adapters == before.switched_adapters);
+}
+
+TEST_CASE("webgpu: the environment says how exact products are, and how tests make them") {
+  auto precision = [] { return WebGpuOptions::from_environment().precision; };
+  CHECK(precision() == MatmulPrecision::Full);
+  CHECK(WebGpuOptions::from_environment().matrices == WebGpuOptions::Matrices::ByAdapter);
+  {
+    EnvironmentScope scope("ANNEAL_MATMUL_PRECISION", "high");
+    CHECK(precision() == MatmulPrecision::High);
+  }
+  {
+    EnvironmentScope scope("ANNEAL_MATMUL_PRECISION", "full");
+    CHECK(precision() == MatmulPrecision::Full);
+  }
+  {
+    EnvironmentScope scope("ANNEAL_MATMUL_PRECISION", "");
+    CHECK(precision() == MatmulPrecision::Full);
+  }
+  {
+    EnvironmentScope scope("ANNEAL_MATMUL_PRECISION", "High");
+    const std::string error = error_of(precision);
+    CHECK(contains(error, "ANNEAL_MATMUL_PRECISION is \"High\""));
+    CHECK(contains(error, "full"));
+    CHECK(contains(error, "high"));
+  }
+  EnvironmentScope scope("ANNEAL_WEBGPU_MATRICES", "spelled");
+  CHECK(WebGpuOptions::from_environment().matrices == WebGpuOptions::Matrices::Spelled);
 }

@@ -56,6 +56,7 @@ struct ChainedStruct {
 };
 inline constexpr uint32_t kShaderSourceWgsl = 2;
 inline constexpr uint32_t kDawnToggles = 0x0005000A;
+inline constexpr uint32_t kMatrixConfigs = 0x0005003B;
 
 struct Future {
   uint64_t id;
@@ -125,6 +126,19 @@ struct AdapterInfo {
   uint32_t backend_type, adapter_type, vendor_id, device_id, subgroup_min_size, subgroup_max_size;
 };
 
+// What units for matrices multiply: rows x depth by depth x columns. Hung to an AdapterInfo, and
+// only where the adapter has the feature: otherwise the whole question is refused.
+enum MatrixElement : uint32_t { kMatrixF32 = 1, kMatrixF16 = 2 };
+struct MatrixConfig {
+  uint32_t element, result;
+  uint32_t rows, columns, depth;
+};
+struct MatrixConfigs {
+  ChainedStruct chain;
+  size_t count;
+  const MatrixConfig* configs;
+};
+
 // Those of 2025 end with four more than those that came later; there is room for all.
 struct Limits {
   ChainedStruct* next;
@@ -152,6 +166,8 @@ struct FeatureNumbers {
 };
 inline constexpr FeatureNumbers kFeatures2025{3, 10, 17};
 inline constexpr FeatureNumbers kFeatures{9, 11, 18};
+// Dawn's own, of the later generation: "chromium-experimental-subgroup-matrix".
+inline constexpr uint32_t kMatrixFeature = 0x00050034;
 
 // ---- device
 
@@ -353,7 +369,8 @@ struct QuerySetDescriptor {
 static_assert(sizeof(void*) != 8 || (sizeof(Limits) == 168 && sizeof(DeviceDescriptor) == 144 &&
                                      sizeof(BindGroupLayoutEntry) == 120 &&
                                      sizeof(BindGroupLayoutEntryWithoutArrays) == 112 &&
-                                     sizeof(AdapterInfo) == 96 && sizeof(BufferDescriptor) == 48));
+                                     sizeof(AdapterInfo) == 96 && sizeof(BufferDescriptor) == 48 &&
+                                     sizeof(MatrixConfig) == 20 && sizeof(MatrixConfigs) == 32));
 
 }  // namespace anneal::webgpu::abi
 
@@ -415,8 +432,10 @@ static_assert(sizeof(void*) != 8 || (sizeof(Limits) == 168 && sizeof(DeviceDescr
   X(write_buffer, QueueWriteBuffer, void, (abi::Queue, abi::Buffer, uint64_t, const void*, size_t)) \
   X(work_done, QueueOnSubmittedWorkDone, abi::Future, (abi::Queue, abi::CallbackInfo<abi::WorkDoneCallback>))
 
-// What only one maker's library has: Dawn's way to lose a device, wgpu-native's way to wait.
+// What only one maker's library has: Dawn's way to lose a device and what it tells of units for
+// matrices, wgpu-native's way to wait.
 #define ANNEAL_WEBGPU_EXTRA_FUNCTIONS(X) \
   X(force_loss, DeviceForceLoss, void, (abi::Device, uint32_t, abi::StringView)) \
+  X(free_matrix_configs, AdapterPropertiesSubgroupMatrixConfigsFreeMembers, void, (abi::MatrixConfigs)) \
   X(poll_device, DevicePoll, abi::Bool, (abi::Device, abi::Bool, const uint64_t*))
 // clang-format on

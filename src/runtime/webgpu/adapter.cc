@@ -42,7 +42,27 @@ AdapterKind kind_of(uint32_t type) {
   }
 }
 
-AdapterInfo describe(const Library& library, abi::Adapter adapter) {
+bool has_matrices(const Library& library, abi::Adapter adapter, const AdapterInfo& info) {
+  constexpr int kThreads = 32;
+  constexpr uint32_t kEdge = 16;
+  if (!library.knows_matrices() || !info.f16 || !info.subgroups) return false;
+  if (info.subgroup_min != kThreads || info.subgroup_max != kThreads) return false;
+  if (!library.adapter_has_feature(adapter, abi::kMatrixFeature)) return false;
+  abi::MatrixConfigs all{{nullptr, abi::kMatrixConfigs}, 0, nullptr};
+  abi::AdapterInfo raw{};
+  raw.next = &all.chain;
+  if (library.adapter_info(adapter, &raw) != abi::kSuccess) return false;
+  const bool found =
+      std::ranges::any_of(std::span(all.configs, all.count), [](const abi::MatrixConfig& config) {
+        return config.element == abi::kMatrixF16 && config.result == abi::kMatrixF32 &&
+               config.rows == kEdge && config.columns == kEdge && config.depth == kEdge;
+      });
+  library.free_matrix_configs(all);
+  library.free_adapter_info(raw);
+  return found;
+}
+
+AdapterInfo describe(const Library& library, abi::Adapter adapter, const AdapterWishes& wishes) {
   abi::AdapterInfo raw{};
   library.adapter_info(adapter, &raw);
   AdapterInfo info;
@@ -65,12 +85,14 @@ AdapterInfo describe(const Library& library, abi::Adapter adapter) {
   abi::Limits limits{};
   library.adapter_limits(adapter, &limits);
   info.limits = limits_of(limits);
+  info.matrices = wishes.matrices && has_matrices(library, adapter, info);
   return info;
 }
 
 // Null where there is none. Dawn without a driver answers with its Null backend, which computes
 // nothing.
-abi::Adapter request(Connection& connection, uint32_t backend, uint32_t preference) {
+abi::Adapter request(Connection& connection, uint32_t backend, uint32_t preference,
+                     const AdapterWishes& wishes) {
   struct Answer {
     abi::Adapter adapter = nullptr;
     bool done = false;
@@ -80,6 +102,10 @@ abi::Adapter request(Connection& connection, uint32_t backend, uint32_t preferen
   options.power_preference = preference;
   options.backend_type = backend;
   const Library& library = connection.library();
+  const std::span<const char* const> enabled = matrix_toggles();
+  abi::DawnToggles toggles{
+      {nullptr, abi::kDawnToggles}, enabled.size(), enabled.data(), 0, nullptr};
+  if (wishes.matrices && library.knows_matrices()) options.next = &toggles.chain;
   const abi::Future future = library.request_adapter(
       connection.handle(), &options,
       {nullptr, connection.callback_mode(),
@@ -205,8 +231,8 @@ void Connection::wait(abi::Future future) const {
 
 // ---- adapters
 
-Adapter::Adapter(const Library& library, abi::Adapter handle)
-    : library_(library), handle_(handle), info_(describe(library, handle)) {}
+Adapter::Adapter(const Library& library, abi::Adapter handle, const AdapterWishes& wishes)
+    : library_(library), handle_(handle), info_(describe(library, handle, wishes)) {}
 
 Adapter::~Adapter() {
   if (handle_) library_.release_adapter(handle_);
@@ -218,13 +244,13 @@ Adapter::Adapter(Adapter&& other) noexcept
       info_(std::move(other.info_)) {}
 
 // WebGPU does not list adapters, it offers one for each wish; so each wish is tried.
-std::vector<Adapter> request_adapters(Connection& connection) {
+std::vector<Adapter> request_adapters(Connection& connection, const AdapterWishes& wishes) {
   std::vector<Adapter> found;
   for (uint32_t backend : {abi::kVulkan, abi::kMetal, abi::kD3D12})
     for (uint32_t preference : {abi::kHighPerformance, abi::kLowPower}) {
-      abi::Adapter handle = request(connection, backend, preference);
+      abi::Adapter handle = request(connection, backend, preference, wishes);
       if (!handle) continue;
-      Adapter adapter(connection.library(), handle);
+      Adapter adapter(connection.library(), handle, wishes);
       if (std::ranges::none_of(
               found, [&](const Adapter& known) { return same(known.info(), adapter.info()); }))
         found.push_back(std::move(adapter));
@@ -241,6 +267,14 @@ std::vector<AdapterInfo> adapters() {
   std::vector<AdapterInfo> infos;
   for (const Adapter& adapter : request_adapters(Connection::get()))
     infos.push_back(adapter.info());
+  return infos;
+}
+
+std::vector<AdapterInfo> adapters_and_matrices() {
+  std::vector<AdapterInfo> infos = adapters();
+  for (const Adapter& wished : request_adapters(Connection::get(), {.matrices = true}))
+    for (AdapterInfo& info : infos)
+      if (same(info, wished.info())) info.matrices = wished.info().matrices;
   return infos;
 }
 
@@ -262,14 +296,23 @@ size_t choose_among(std::span<const AdapterInfo> adapters, std::string_view sele
        fmt::format("choose one by its number or a part of its name: {}", fmt::join(names, ", ")));
 }
 
-Adapter choose_adapter(Connection& connection, std::string_view selector) {
-  std::vector<Adapter> found = request_adapters(connection);
+Adapter choose_adapter(Connection& connection, std::string_view selector,
+                       const AdapterWishes& wishes) {
+  std::vector<Adapter> found = request_adapters(connection, wishes);
   if (found.empty())
     fail(fmt::format("WebGPU finds no GPU here (library {})", connection.library().path),
          how_to_get_an_adapter() + "; `anneal doctor` shows each part");
   std::vector<AdapterInfo> infos;
   for (const Adapter& adapter : found) infos.push_back(adapter.info());
-  return std::move(found[choose_among(infos, selector)]);
+  const size_t chosen = choose_among(infos, selector);
+  if (wishes.matrices && !infos[chosen].matrices) return choose_adapter(connection, selector);
+  return std::move(found[chosen]);
+}
+
+// NVIDIA's driver is not trusted with f16 otherwise.
+std::span<const char* const> matrix_toggles() {
+  static constexpr std::array kToggles{"allow_unsafe_apis", "vulkan_enable_f16_on_nvidia"};
+  return kToggles;
 }
 
 std::string how_to_get_an_adapter() {

@@ -32,14 +32,25 @@ struct AdapterInfo {
   std::string backend;  // "Vulkan"
   AdapterKind kind = AdapterKind::Unknown;
   bool f16 = false, subgroups = false, timestamps = false;
+  // Units that multiply 16 x 16 of f16 by as many and add them up in f32, for subgroups that always
+  // have 32 threads. Only of adapters that were asked for with them.
+  bool matrices = false;
   int subgroup_min = 0, subgroup_max = 0;  // 0: not known
   Limits limits;
   uint32_t vendor_id = 0, device_id = 0;
 };
 
+// What adapters are asked for that not every run wants.
+struct AdapterWishes {
+  // Takes switches that Dawn calls unsafe, and with them features that nobody else is offered.
+  bool matrices = false;
+};
+
 // Real GPUs first, CPUs that pretend to be one last. Empty where there is a library and nothing
 // else; a UserError where there is no library.
 std::vector<AdapterInfo> adapters();
+// The same, with `matrices` as it is where they are wished for; all else as it is where not.
+std::vector<AdapterInfo> adapters_and_matrices();
 
 // A connection to the library: where adapters are asked for and waited for.
 class Connection {
@@ -67,7 +78,7 @@ class Connection {
 // An adapter of the library, released when this ends.
 class Adapter {
  public:
-  Adapter(const Library& library, abi::Adapter handle);
+  Adapter(const Library& library, abi::Adapter handle, const AdapterWishes& wishes);
   ~Adapter();
   Adapter(Adapter&& other) noexcept;
   Adapter(const Adapter&) = delete;
@@ -84,11 +95,16 @@ class Adapter {
 };
 
 // In the order of adapters().
-std::vector<Adapter> request_adapters(Connection& connection);
+std::vector<Adapter> request_adapters(Connection& connection, const AdapterWishes& wishes = {});
 // By its place in adapters() ("1"), by a part of its name ("nvidia"), or the first (""): which of
 // these that is. A UserError lists them where it is none.
 size_t choose_among(std::span<const AdapterInfo> adapters, std::string_view selector);
-Adapter choose_adapter(Connection& connection, std::string_view selector);
+// One that does not have what is wished for is as if that had not been wished.
+Adapter choose_adapter(Connection& connection, std::string_view selector,
+                       const AdapterWishes& wishes = {});
+
+// The switches that adapters and devices with `matrices` are asked for with.
+std::span<const char* const> matrix_toggles();
 
 Limits limits_of(const abi::Limits& limits);
 std::string text_of(abi::StringView text);

@@ -174,7 +174,8 @@ Gpu::Gpu(std::shared_ptr<GpuState> state, std::string selector)
 
 std::unique_ptr<Gpu> Gpu::open(std::string_view selector, const GpuOptions& options) {
   Connection& connection = Connection::get();
-  const Adapter adapter = choose_adapter(connection, selector);
+  const Adapter adapter = choose_adapter(
+      connection, selector, {.matrices = options.matrices && options.optional_features});
   return std::unique_ptr<Gpu>(
       new Gpu(std::make_shared<GpuState>(connection, adapter, options), std::string(selector)));
 }
@@ -186,6 +187,7 @@ const Limits& Gpu::limits() const { return state_->limits; }
 bool Gpu::f16() const { return state_->f16; }
 bool Gpu::subgroups() const { return state_->subgroups; }
 bool Gpu::timestamps() const { return state_->timestamps; }
+bool Gpu::matrices() const { return state_->matrices; }
 GpuCounters Gpu::counters() const {
   Lock lock(state_->mutex);
   return state_->counters;

@@ -27,6 +27,7 @@ struct GpuOptions {
   // Leaves out what protects against shaders of strangers: checks of indices, and memory of
   // workgroups set to zero. Dawn's alone.
   bool trust_shaders = false;
+  bool matrices = false;  // units for them and what they need, where the adapter has all of that
 };
 
 // The GPU went away: its driver was reset, or it was unplugged. What its buffers held is gone;
@@ -178,6 +179,7 @@ class Gpu {
   bool f16() const;
   bool subgroups() const;
   bool timestamps() const;
+  bool matrices() const;  // were wished for, and are there; see AdapterInfo::matrices
   GpuCounters counters() const;
 
   // For storage and uniforms, all zero. OutOfGpuMemory; a UserError above limits().buffer_bytes.

@@ -91,7 +91,7 @@ wgsl::Shader shader_of(const GpuKernel& kernel, const webgpu::Gpu& gpu,
   const webgpu::AdapterInfo& adapter = gpu.adapter();
   const bool same_size = adapter.subgroup_min == adapter.subgroup_max;
   const int subgroup = gpu.subgroups() && same_size ? adapter.subgroup_min : 0;
-  return wgsl::write_shader(kernel.program, {kernel.wide, memory, subgroup});
+  return wgsl::write_shader(kernel.program, {kernel.wide, memory, subgroup, gpu.matrices()});
 }
 
 }  // namespace anneal

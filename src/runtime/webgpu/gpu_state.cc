@@ -40,22 +40,23 @@ void GpuState::open_device(const Adapter& chosen) {
   f16 = adapter.f16 && options.optional_features;
   subgroups = adapter.subgroups && options.optional_features;
   timestamps = adapter.timestamps;
+  matrices = adapter.matrices && f16 && subgroups;
   if (f16) features.push_back(number.shader_f16);
   if (subgroups) features.push_back(number.subgroups);
   if (timestamps) features.push_back(number.timestamp_query);
+  if (matrices) features.push_back(abi::kMatrixFeature);
 
   abi::Limits wanted{};
   library_.adapter_limits(chosen.handle(), &wanted);
   wanted.next = nullptr;
 
   // Times are exact: rounding them protects web pages from each other.
-  const char* enabled[] = {"disable_robustness", "disable_workgroup_init"};
   const char* disabled[] = {"timestamp_quantization"};
-  abi::DawnToggles toggles{{nullptr, abi::kDawnToggles},
-                           options.trust_shaders ? std::size(enabled) : 0,
-                           enabled,
-                           std::size(disabled),
-                           disabled};
+  std::vector<const char*> enabled;
+  if (options.trust_shaders) enabled = {"disable_robustness", "disable_workgroup_init"};
+  if (matrices) enabled.insert(enabled.end(), matrix_toggles().begin(), matrix_toggles().end());
+  abi::DawnToggles toggles{
+      {nullptr, abi::kDawnToggles}, enabled.size(), enabled.data(), std::size(disabled), disabled};
 
   abi::DeviceDescriptor descriptor{};
   if (library_.dawn) descriptor.next = &toggles.chain;

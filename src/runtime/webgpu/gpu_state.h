@@ -65,7 +65,7 @@ class GpuState : public std::enable_shared_from_this<GpuState> {
   AdapterInfo adapter;
   Limits limits;
   GpuOptions options;
-  bool f16 = false, subgroups = false, timestamps = false;
+  bool f16 = false, subgroups = false, timestamps = false, matrices = false;
   GpuCounters counters;
 
   // Set by callbacks, which may come on any thread.

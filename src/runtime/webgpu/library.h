@@ -31,6 +31,8 @@ class Library {
   const abi::FeatureNumbers& features() const {
     return of_2025 ? abi::kFeatures2025 : abi::kFeatures;
   }
+  // Can tell whether an adapter has units for matrices. Dawn of 2025 knew them in another form.
+  bool knows_matrices() const { return dawn && !of_2025 && !polled && free_matrix_configs; }
   // Some of its structures are shorter than everybody else's.
   bool wgpu_native_of_2025() const { return of_2025 && polled; }
   std::string interface() const;  // for people to read

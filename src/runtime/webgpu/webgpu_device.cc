@@ -363,11 +363,19 @@ class GpuExecutable : public Executable {
   mutable webgpu::Buffer nothing_;
 };
 
+// Matrices are asked for only by those who may use them.
+webgpu::GpuOptions gpu_options(const WebGpuOptions& options) {
+  webgpu::GpuOptions gpu = options.gpu;
+  gpu.matrices = options.precision == MatmulPrecision::High &&
+                 options.matrices == WebGpuOptions::Matrices::ByAdapter;
+  return gpu;
+}
+
 class WebGpuDevice : public Device {
  public:
   explicit WebGpuDevice(const WebGpuOptions& options)
-      : current_(std::make_shared<CurrentGpu>(Gpu::open(options.adapter, options.gpu))),
-        capabilities_(webgpu_capabilities(*gpu(), options.tiles)) {}
+      : current_(std::make_shared<CurrentGpu>(Gpu::open(options.adapter, gpu_options(options)))),
+        capabilities_(webgpu_capabilities(*gpu(), options)) {}
 
   std::shared_ptr<Gpu> gpu() const {
     const std::shared_ptr<OpenGpu> open = current_->get();
@@ -446,9 +454,22 @@ std::optional<std::string>& chosen_adapter() {
   return chosen;
 }
 
+std::optional<MatmulPrecision>& chosen_precision() {
+  static std::optional<MatmulPrecision> chosen;
+  return chosen;
+}
+
 }  // namespace
 
 void set_webgpu_adapter(std::string selector) { chosen_adapter() = std::move(selector); }
+void set_matmul_precision(MatmulPrecision precision) { chosen_precision() = precision; }
+
+MatmulPrecision parse_matmul_precision(std::string_view text, std::string_view source) {
+  if (text == "full") return MatmulPrecision::Full;
+  if (text == "high") return MatmulPrecision::High;
+  fail(fmt::format("{} is \"{}\", which is no precision of products", source, text),
+       "it is full, or high where units for matrices may be used");
+}
 
 WebGpuOptions WebGpuOptions::from_environment() {
   auto given = [](const char* name) -> std::string_view {
@@ -457,15 +478,22 @@ WebGpuOptions WebGpuOptions::from_environment() {
   };
   WebGpuOptions options;
   options.adapter = chosen_adapter().value_or(std::string(given("ANNEAL_ADAPTER")));
+  const std::string_view precision = given("ANNEAL_MATMUL_PRECISION");
+  if (chosen_precision())
+    options.precision = *chosen_precision();
+  else if (!precision.empty())
+    options.precision = parse_matmul_precision(precision, "ANNEAL_MATMUL_PRECISION");
   options.gpu.minimum_limits = given("ANNEAL_WEBGPU_LIMITS") == "minimum";
   options.gpu.trust_shaders = true;  // they are ours, and read nothing that is not there
   if (given("ANNEAL_WEBGPU_TILES") == "gpu") options.tiles = Tiles::Gpu;
   if (given("ANNEAL_WEBGPU_TILES") == "cpu") options.tiles = Tiles::Cpu;
+  if (given("ANNEAL_WEBGPU_MATRICES") == "spelled") options.matrices = Matrices::Spelled;
   return options;
 }
 
-Capabilities webgpu_capabilities(const Gpu& gpu, WebGpuOptions::Tiles tiles) {
+Capabilities webgpu_capabilities(const Gpu& gpu, const WebGpuOptions& options) {
   const webgpu::Limits& limits = gpu.limits();
+  const WebGpuOptions::Tiles tiles = options.tiles;
   const bool cpu = tiles == WebGpuOptions::Tiles::ByAdapter
                        ? gpu.adapter().kind == webgpu::AdapterKind::Cpu
                        : tiles == WebGpuOptions::Tiles::Cpu;
@@ -483,6 +511,8 @@ Capabilities webgpu_capabilities(const Gpu& gpu, WebGpuOptions::Tiles tiles) {
   capabilities.tile_memory_bytes = limits.workgroup_bytes;
   capabilities.tiles = true;
   capabilities.f64 = false;
+  if (gpu.matrices()) capabilities.matrix_element_bytes = 2;
+  if (options.matrices == WebGpuOptions::Matrices::Spelled) capabilities.matrix_element_bytes = 4;
   // Tiles leave most threads of a GPU idle, and its memory is fast.
   if (!cpu) capabilities.large_elements = int64_t{1} << 26;
   if (!cpu) capabilities.large_elements_with_room = int64_t{1} << 28;
