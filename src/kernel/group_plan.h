@@ -59,6 +59,7 @@ struct GroupProduct {
   std::vector<size_t> summed;
   int64_t depth = 16;  // terms that are copied at once
   int64_t blocks = 1;  // of so many, which a round of the loop over them takes one after the other
+  bool read_ahead = true;  // the next block while this one is added up
   int64_t unroll = 4;  // terms that are added one after the other
   std::vector<GroupOperand> staged;
   bool zeros_add_nothing = false;  // terms beyond the end, copied as zeros
@@ -66,15 +67,14 @@ struct GroupProduct {
   // Where units multiply matrices: the factors whose products make a term, staged as f16.
   std::vector<GroupFactors> matrices;
   int matrices_at_once = 1;  // of sums of the same threads that fast memory has room for
-  // Of an operand's block in fast memory, whose rows are terms or elements of its side, padded so
-  // that they begin in other banks; and of a matrix of sums there.
-  static constexpr int64_t kMatrixPadding = 8, kSumStride = 20, kSumElements = 16 * kSumStride;
-  static int64_t matrix_stride(int64_t elements, int64_t depth, bool by_terms) {
-    return (by_terms ? depth : elements) + kMatrixPadding;
-  }
-  static int64_t matrix_elements(int64_t elements, int64_t depth, bool by_terms) {
-    return matrix_stride(elements, depth, by_terms) * (by_terms ? elements : depth);
-  }
+  // Blocks of operands of one side, in fast memory for matrices: one behind the other in rows that
+  // are elements, with their terms, or terms. Padding makes rows begin in other banks.
+  struct MatrixBlock {
+    bool rows_are_elements;
+    int64_t row_length, stride, rows;  // the length of one operand's row
+  };
+  MatrixBlock matrix_block(bool of_rows) const;
+  static constexpr int64_t kSumStride = 20, kSumElements = 16 * kSumStride;  // of a matrix of sums
   int threads() const { return rows.threads * columns.threads; }
   int64_t terms_of_round() const { return depth * blocks; }
 };

@@ -9,6 +9,7 @@ namespace anneal {
 namespace {
 
 constexpr int kThreadsAtOnce = 32, kThreadsAcross = 8;
+constexpr size_t kTogether = 4;  // elements that are stored at once
 
 // How far copies are from a thread's first element.
 std::vector<int64_t> distances(const GroupSide& side) {
@@ -48,9 +49,8 @@ NodeRef GroupProductEmitter::run() {
   if (plan_.staged.empty()) {
     add_terms(state, range);
   } else {
-    // What the next block needs is on its way while this one is added up.
     const auto sums = static_cast<std::ptrdiff_t>(state.size());
-    read_block(range.begin, state);
+    if (plan_.read_ahead) read_block(range.begin, state);
     ValueId begin = code_.open_loop(range.begin, range.end, code_.index(plan_.terms_of_round()),
                                     may_be_empty());
     Emitter::State carried;
@@ -62,9 +62,10 @@ NodeRef GroupProductEmitter::run() {
       // Behind the last block it is read again rather than nothing: that takes no conditions.
       if (block + 1 == plan_.blocks && only_whole_blocks())
         further = code_.min(further, code_.index(static_value(terms_) - plan_.depth));
+      if (!plan_.read_ahead) read_block(here, next);
       write_block(here, std::span(next).subspan(static_cast<size_t>(sums)));
       Emitter::State totals(next.begin(), next.begin() + sums), ahead;
-      read_block(further, ahead);
+      if (plan_.read_ahead) read_block(further, ahead);
       add_block(totals, here);
       next = std::move(totals);
       next.insert(next.end(), ahead.begin(), ahead.end());
@@ -94,7 +95,7 @@ void GroupProductEmitter::take_memory() {
     const GroupSide& side = side_of(operand);
     const int64_t stride = side.elements() + side.neighbours;  // so that rows begin in other banks
     placements_.push_back(
-        {code_.add_local(operand.node->dtype, stride * plan_.depth), stride, 1});
+        {code_.add_local(operand.node->dtype, stride * plan_.depth), 0, stride, 1});
   }
 }
 
@@ -220,9 +221,11 @@ bool GroupProductEmitter::only_whole_blocks() const {
 // Elements of an operand that a thread copies of the block that begins at a term: with their axes
 // bound, and whether they exist.
 void GroupProductEmitter::copied_elements(
-    const GroupOperand& operand, const Task& task, ValueId begin,
-    const std::function<void(Coordinate at, ValueId exists)>& element) {
+    size_t number, const Task& task, ValueId begin,
+    const std::function<void(const std::vector<Element>& elements)>& elements_of) {
+  const GroupOperand& operand = plan_.staged[number];
   const GroupSide& side = side_of(operand);
+  const Placement& placement = placements_[number];
   const int wide = operand.elements_at_once, deep = operand.terms_at_once;
   ValueId first = code_.add(operand.of_rows ? row_begin_ : column_begin_, task.in_tile);
   const Elements elements{first, count_to(wide), wide};
@@ -244,14 +247,22 @@ void GroupProductEmitter::copied_elements(
   Emitter::Assignment bound_side(emitter_, along, exists);
   Emitter::Assignment bound_sum(emitter_, summed, all_there);
   AxisSet axes;
-  for (const Assigned& each : deep > 1 ? summed : along) axes.add(each.axis);
+  if (wide > 1)
+    for (const Assigned& each : along) axes.add(each.axis);
+  if (deep > 1)
+    for (const Assigned& each : summed) axes.add(each.axis);
+  std::vector<Element> all;
   for (Coordinate at : emitter_.coordinates(axes)) {
-    const auto copy = static_cast<size_t>(emitter_.copy_of(side.axes.back(), at));
-    element(at, exists.empty() ? kNoValue : exists[copy]);
+    const int copy = emitter_.copy_of(side.axes.back(), at),
+              term = emitter_.copy_of(plan_.summed.back(), at);
+    all.push_back({at, exists.empty() ? kNoValue : exists[static_cast<size_t>(copy)],
+                   copy * placement.element_stride + term * placement.term_stride});
   }
+  std::ranges::stable_sort(all, {}, &Element::distance);
+  elements_of(all);
 }
 
-// Operands of the same elements, one after the other: what both are made of is read once.
+// Operands of the same elements: what they are made of is read once.
 std::vector<std::vector<size_t>> GroupProductEmitter::copied_together() const {
   std::vector<std::vector<size_t>> together;
   auto kind = [&](size_t i) {
@@ -259,71 +270,85 @@ std::vector<std::vector<size_t>> GroupProductEmitter::copied_together() const {
     return std::tuple(operand.of_rows, operand.along_sum, operand.terms_at_once);
   };
   for (size_t i = 0; i < plan_.staged.size(); ++i) {
-    if (i == 0 || kind(i) != kind(i - 1)) together.emplace_back();
-    together.back().push_back(i);
+    auto known = std::ranges::find_if(
+        together, [&](const std::vector<size_t>& others) { return kind(others[0]) == kind(i); });
+    if (known == together.end()) known = together.emplace(together.end());
+    known->push_back(i);
   }
   return together;
 }
 
-// What is read of memory for operands.
+// What is read of memory for operands; what is the same for all of their elements is not read for
+// each.
 std::vector<NodeRef> GroupProductEmitter::loads_of(std::span<const size_t> operands) const {
   std::vector<NodeRef> roots, loads;
   for (size_t i : operands) roots.push_back(plan_.staged[i].node);
   for (NodeRef node : topological_order(roots))
-    if (node->op == Op::Load) loads.push_back(node);
+    if (node->op == Op::Load && !analysis_.free(node).empty()) loads.push_back(node);
   return loads;
 }
 
 void GroupProductEmitter::read_block(ValueId begin, Emitter::State& values) {
   for (const std::vector<size_t>& operands : copied_together()) {
-    const GroupOperand& first = plan_.staged[operands[0]];
     const std::vector<NodeRef> loads = loads_of(operands);
-    for (const Task& task : tasks_of(first))
-      copied_elements(first, task, begin, [&](Coordinate at, ValueId) {
-        for (NodeRef load : loads) values.push_back(emitter_.value(load, at));
+    for (const Task& task : tasks_of(plan_.staged[operands[0]]))
+      copied_elements(operands[0], task, begin, [&](const std::vector<Element>& elements) {
+        for (const Element& element : elements)
+          for (NodeRef load : loads) values.push_back(emitter_.value(load, element.at));
       });
   }
 }
 
 // What operands are made of what was read is made only now: until then nobody waits for memory.
-// What is beyond an end is zero.
 void GroupProductEmitter::write_block(ValueId begin, std::span<const ValueId> values) {
   size_t next = 0;
   for (const std::vector<size_t>& operands : copied_together()) {
-    const GroupOperand& first = plan_.staged[operands[0]];
     const std::vector<NodeRef> loads = loads_of(operands);
-    for (const Task& task : tasks_of(first)) {
-      int64_t copy = 0;
-      copied_elements(first, task, begin, [&](Coordinate at, ValueId exists) {
-        for (NodeRef load : loads) emitter_.remember(load, at, values[next++]);
-        for (size_t i : operands) write_element(i, task, copy, at, exists);
-        ++copy;
+    for (const Task& task : tasks_of(plan_.staged[operands[0]]))
+      copied_elements(operands[0], task, begin, [&](const std::vector<Element>& elements) {
+        for (const Element& element : elements)
+          for (NodeRef load : loads) emitter_.remember(load, element.at, values[next++]);
+        for (std::span<const Element> rest = elements; !rest.empty();) {
+          const std::span<const Element> some = rest.first(std::min(kTogether, rest.size()));
+          make_together(operands, some);
+          for (size_t i : operands) write(i, task, some);
+          rest = rest.subspan(some.size());
+        }
       });
-    }
   }
 }
 
-// Element number `copy` of a task.
-void GroupProductEmitter::write_element(size_t number, const Task& task, int64_t copy,
-                                        Coordinate at, ValueId exists) {
-  const GroupOperand& operand = plan_.staged[number];
+// The same of all elements one after the other, so that who writes the code finds pairs.
+void GroupProductEmitter::make_together(std::span<const size_t> operands,
+                                        std::span<const Element> elements) {
+  std::vector<NodeRef> roots;
+  for (size_t i : operands) roots.push_back(plan_.staged[i].node);
+  for (NodeRef node : topological_order(roots))
+    if (is_elementwise(node->op) && node->dtype != DType::Index && !analysis_.free(node).empty())
+      for (const Element& element : elements) emitter_.value(node, element.at);
+}
+
+// Neighbours in fast memory one after the other, which compilers store at once. What is beyond an
+// end is zero.
+void GroupProductEmitter::write(size_t number, const Task& task,
+                                std::span<const Element> elements) {
+  NodeRef node = plan_.staged[number].node;
   const Placement& placement = placements_[number];
-  const DType dtype = operand.node->dtype;
-  ValueId value = emitter_.value(operand.node, at);
-  // A load is zero then by itself.
-  if (operand.node->op != Op::Load && exists != kNoValue)
-    value = code_.compute(Op::Where, dtype,
-                          {exists, value, code_.constant(Scalar::of_int(dtype, 0))});
   ValueId first = code_.add(code_.mul(task.term, code_.index(placement.term_stride)),
                             code_.mul(task.in_tile, code_.index(placement.element_stride)));
-  const int64_t step =
-      operand.terms_at_once > 1 ? placement.term_stride : placement.element_stride;
-  CodeBuilder::Access access;
-  access.buffer = placement.buffer;
-  access.lanes = threads_;
-  access.place = code_.add(first, code_.index(copy * step));
-  access.condition = task.exists;
-  code_.store(access, value);
+  for (const auto& [at, exists, distance] : elements) {
+    ValueId value = emitter_.value(node, at);
+    // A load is zero then by itself.
+    if (node->op != Op::Load && exists != kNoValue)
+      value = code_.compute(Op::Where, node->dtype,
+                            {exists, value, code_.constant(Scalar::of_int(node->dtype, 0))});
+    CodeBuilder::Access access;
+    access.buffer = placement.buffer;
+    access.lanes = threads_;
+    access.place = code_.add(first, code_.index(placement.first + distance));
+    access.condition = task.exists;
+    code_.store(access, value);
+  }
 }
 
 // Terms from begin on: all of a block that was copied, or all up to an end.

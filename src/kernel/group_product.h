@@ -32,10 +32,10 @@ class GroupProductEmitter : protected GroupEmitter {
     ValueId term, in_tile;
     ValueId exists = kNoValue;  // where some threads have none
   };
-  // How far elements of an operand are from each other in fast memory.
+  // Where an operand lies in fast memory, and how far its elements are from each other.
   struct Placement {
     uint64_t buffer;
-    int64_t term_stride, element_stride;
+    int64_t first, term_stride, element_stride;
   };
 
   // ---- what others do in other ways
@@ -71,13 +71,20 @@ class GroupProductEmitter : protected GroupEmitter {
   Side side(const GroupSide& side, ValueId begin, ValueId thread, NodeRef count);
   std::vector<Task> tasks_of(const GroupOperand& operand);
   bool only_whole_blocks() const;
-  void copied_elements(const GroupOperand& operand, const Task& task, ValueId begin,
-                       const std::function<void(Coordinate at, ValueId exists)>& element);
+  // One that a thread copies, so far from the first of its task in fast memory.
+  struct Element {
+    Coordinate at;
+    ValueId exists;  // none: it does
+    int64_t distance;
+  };
+  void copied_elements(size_t number, const Task& task, ValueId begin,
+                       const std::function<void(const std::vector<Element>& elements)>& elements_of);
   std::vector<std::vector<size_t>> copied_together() const;
   std::vector<NodeRef> loads_of(std::span<const size_t> operands) const;
   void read_block(ValueId begin, Emitter::State& values);
   void write_block(ValueId begin, std::span<const ValueId> values);
-  void write_element(size_t number, const Task& task, int64_t copy, Coordinate at, ValueId exists);
+  void make_together(std::span<const size_t> operands, std::span<const Element> elements);
+  void write(size_t number, const Task& task, std::span<const Element> elements);
   void add_terms(Emitter::State& state, const TermRange& range);
   void stage(size_t number, ValueId term);
 

@@ -11,8 +11,6 @@ constexpr int64_t kSumStride = GroupProduct::kSumStride, kSumElements = GroupPro
 // A thread stores so many rows and columns of a matrix.
 constexpr int kRowsOfThread = 2, kColumnsOfThread = 4;
 constexpr int kThreadsOfRow = kMatrixSide / kColumnsOfThread;
-// Threads that copy what lies across: so many along the side, neighbours otherwise along the sum.
-constexpr int64_t kAlongSide = 2;
 
 class MatrixProductEmitter : public GroupProductEmitter {
  public:
@@ -38,28 +36,28 @@ class MatrixProductEmitter : public GroupProductEmitter {
                         mod(inside, code_.index(kThreadsOfRow)));
   }
 
-  // Terms of a row are neighbours. So they are of a column, but where columns themselves are in
-  // memory.
   void take_memory() override {
-    for (const GroupOperand& operand : plan_.staged) {
-      const int64_t elements = side_of(operand).elements();
-      const bool by_terms = operand.of_rows || operand.along_sum;
-      const int64_t stride = GroupProduct::matrix_stride(elements, plan_.depth, by_terms);
-      const uint64_t buffer = code_.add_local(
-          DType::F16, GroupProduct::matrix_elements(elements, plan_.depth, by_terms));
-      placements_.push_back({buffer, by_terms ? 1 : stride, by_terms ? stride : 1});
+    placements_.resize(plan_.staged.size());
+    for (const bool of_rows : {true, false}) {
+      const GroupProduct::MatrixBlock block = plan_.matrix_block(of_rows);
+      const uint64_t buffer = code_.add_local(DType::F16, block.stride * block.rows);
+      int64_t first = 0;
+      for (size_t i = 0; i < plan_.staged.size(); ++i) {
+        if (plan_.staged[i].of_rows != of_rows) continue;
+        placements_[i] = block.rows_are_elements ? Placement{buffer, first, 1, block.stride}
+                                                 : Placement{buffer, first, block.stride, 1};
+        first += block.row_length;
+      }
     }
     const int64_t units = plan_.threads() / kMatrixLanes;
     sums_ = code_.add_local(DType::F32, units * plan_.matrices_at_once * kSumElements);
   }
 
+  // Neighbours store along the sum: that is how rows lie in fast memory.
   Task task_of(const GroupOperand& operand, ValueId number, int64_t deep,
                int64_t stretches) override {
-    if (!operand.of_rows || operand.along_sum)
-      return GroupProductEmitter::task_of(operand, number, deep, stretches);
-    ValueId near = code_.index(kAlongSide), rest = div(number, near);
-    ValueId far = div(rest, code_.index(deep));
-    return {mod(rest, code_.index(deep)), code_.add(mod(number, near), code_.mul(far, near))};
+    if (operand.of_rows) return {mod(number, code_.index(deep)), div(number, code_.index(deep))};
+    return GroupProductEmitter::task_of(operand, number, deep, stretches);
   }
 
   Emitter::State first_sums() override {
@@ -73,7 +71,8 @@ class MatrixProductEmitter : public GroupProductEmitter {
     const Placement& placement = placements_[operand];
     ValueId first = code_.mul(left ? unit_row_ : unit_column_,
                               code_.index(kMatrixSide * placement.element_stride));
-    const int64_t further = int64_t{number} * (left ? down() : across()) * kMatrixSide *
+    const int64_t further = placement.first +
+                            int64_t{number} * (left ? down() : across()) * kMatrixSide *
                                 placement.element_stride +
                             term * placement.term_stride;
     CodeBuilder::MatrixPlace place{placement.buffer, code_.add(first, code_.index(further)),

@@ -38,7 +38,7 @@ constexpr double kSpeedOfFew = 0.75;  // of fewer than that
 // Where units multiply matrices: threads of one are 8 x 4, with 2 x 4 elements of a matrix each.
 constexpr TileShape kMatrixShapes[] = {{16, 8, 16, 8, 1.0, 2}, {16, 4, 8, 8, 0.6, 4}};
 constexpr int kMatrixNeighbours = 2;  // of rows
-constexpr int64_t kMatrixDepths[] = {32, 16};
+constexpr int64_t kMatrixDepths[] = {32, 16}, kMatrixPadding = 8;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -125,25 +125,26 @@ void Planner::choose_copying(const GroupProduct& plan, const Region& region,
   within.add(last);
   const size_t unit = axis_of_stride(operand.node, within, Stride::Unit, last);
   operand.along_sum = unit != kNoAxis && unit != last;
-  const bool whole =
-      unit == plan.summed.back() && analysis_.size_multiple(unit) % kNeighbours == 0;
-  if (operand.along_sum && whole) operand.terms_at_once = kNeighbours;
+  const bool whole = analysis_.size_multiple(plan.summed.back()) % kNeighbours == 0;
+  // What lies across, and must lie along for matrices, is turned while it is copied.
+  const bool turned = !plan.matrices.empty() && operand.of_rows && !operand.along_sum;
+  if (whole && (turned || (operand.along_sum && unit == plan.summed.back())))
+    operand.terms_at_once = kNeighbours;
   const int wide = plan.matrices.empty() ? side.neighbours : kNeighbours;
-  operand.elements_at_once = operand.terms_at_once > 1 ? 1 : wide;
+  operand.elements_at_once = operand.terms_at_once > 1 && !turned ? 1 : wide;
 }
 
 // The depth of blocks, and how many sums pass through fast memory at once; false: it is too small.
 bool Planner::choose_matrix_memory(GroupProduct& plan) const {
   const int64_t units = plan.threads() / kMatrixLanes;
   for (const int64_t depth : kMatrixDepths) {
+    plan.depth = depth;
     int64_t bytes = 0;
-    for (const GroupOperand& operand : plan.staged)
-      bytes += GroupProduct::matrix_elements(
-                   (operand.of_rows ? plan.rows : plan.columns).elements(),
-                                             depth, operand.of_rows || operand.along_sum) *
-               capabilities_.matrix_element_bytes;
+    for (const bool of_rows : {true, false}) {
+      const GroupProduct::MatrixBlock block = plan.matrix_block(of_rows);
+      bytes += block.stride * block.rows * capabilities_.matrix_element_bytes;
+    }
     for (const int at_once : {2, 1}) {
-      plan.depth = depth;
       plan.matrices_at_once = at_once;
       if (bytes + units * at_once * GroupProduct::kSumElements * 4 <=
           capabilities_.fast_memory_bytes)
@@ -151,6 +152,16 @@ bool Planner::choose_matrix_memory(GroupProduct& plan) const {
     }
   }
   return false;
+}
+
+GroupProduct::MatrixBlock GroupProduct::matrix_block(bool of_rows) const {
+  const int64_t elements = (of_rows ? rows : columns).elements();
+  const auto is_here = [&](const GroupOperand& operand) { return operand.of_rows == of_rows; };
+  // Units read columns fast in both ways, rows in this one alone.
+  const bool by_elements = of_rows || std::ranges::find_if(staged, is_here)->along_sum;
+  const int64_t length = by_elements ? depth : elements;
+  return {by_elements, length, length * std::ranges::count_if(staged, is_here) + kMatrixPadding,
+          by_elements ? elements : depth};
 }
 
 std::optional<GroupProduct> Planner::plan_group_product() {

@@ -32,7 +32,7 @@ constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 64;
 constexpr double kFewGroups = 128, kBusyGroups = 256, kManyGroups = 512;
 constexpr double kMostPieces = 1024;  // for which one group is enough to bring them together
 constexpr double kFewTerms = 1024;    // of a sum that takes no pieces
-constexpr int64_t kBlock = 8;         // terms that a group copies at least
+constexpr int64_t kBlock = 8, kBlockOfMatrices = 32;  // terms that a group copies at least
 constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
 
 NodeRef identity_of(Op op, DType dtype) {
@@ -76,12 +76,15 @@ std::vector<NodeRef> outermost_reductions(std::span<const NodeRef> stores) {
 
 class Splitter {
  public:
-  Splitter(Rangified& program, Fragment& fragment, const ScheduleOptions& options)
+  Splitter(Rangified& program, Fragment& fragment, std::span<const int> memory,
+           const ScheduleOptions& options)
       : program_(program),
         fragment_(fragment),
+        memory_(memory),
         eagerness_(options.eagerness),
         most_buffers_(static_cast<size_t>(options.capabilities.max_buffers)),
-        parallel_(static_cast<double>(options.capabilities.parallel_threads)) {}
+        parallel_(static_cast<double>(options.capabilities.parallel_threads)),
+        block_(options.capabilities.matrix_element_bytes > 0 ? kBlockOfMatrices : kBlock) {}
 
   void run() {
     if (fragment_.phases.size() != 1 || !fragment_.tiles.empty()) return;
@@ -195,11 +198,15 @@ class Splitter {
     return loops;
   }
 
-  static std::set<NodeRef> buffers_of(std::span<const NodeRef> stores) {
-    std::set<NodeRef> buffers;
+  // Where they are: what is replaced in place is bound once.
+  std::set<int> buffers_of(std::span<const NodeRef> stores) const {
+    std::set<int> buffers;
     for (NodeRef node : topological_order(stores))
-      if (node->op == Op::Load || node->op == Op::Store || node->op == Op::StoreAdd)
-        buffers.insert(node->source(0));
+      if (node->op == Op::Load || node->op == Op::Store || node->op == Op::StoreAdd) {
+        const int number = schedule_buffer_of(node->source(0));
+        const auto place = static_cast<size_t>(number);
+        buffers.insert(place < memory_.size() ? memory_[place] : number);
+      }
     return buffers;
   }
 
@@ -256,7 +263,7 @@ class Splitter {
     const int64_t wanted = std::max<int64_t>(1, (length + pieces - 1) / pieces);
     if (!is_static(size)) return wanted;
     const bool in_blocks = parallel_ > 0 && fragment_.is_product;
-    for (const int64_t unit : {in_blocks ? kBlock : 1, int64_t{1}}) {
+    for (const int64_t unit : {in_blocks ? block_ : 1, int64_t{1}}) {
       auto fits = [&](int64_t piece) { return length % piece == 0 && piece % unit == 0; };
       int64_t shorter = wanted, longer = wanted;
       while (2 * shorter >= wanted && !fits(shorter)) --shorter;
@@ -314,19 +321,22 @@ class Splitter {
 
   Rangified& program_;
   Fragment& fragment_;
+  std::span<const int> memory_;  // where each buffer is, of those that were there before
   double eagerness_;
   size_t most_buffers_;
   std::vector<std::tuple<NodeRef, int64_t, Pieces>> known_pieces_;
   double parallel_;  // threads that keep the device busy; 0: lanes are no threads
+  int64_t block_;
   std::vector<NodeRef> space_, reductions_;
   NodeRef place_ = nullptr, results_ = nullptr, buffer_ = nullptr;
 };
 
 }  // namespace
 
-void split_reductions(Rangified& program, const ScheduleOptions& options) {
+void split_reductions(Rangified& program, std::span<const int> memory,
+                      const ScheduleOptions& options) {
   for (Fragment& fragment : program.fragments)
-    if (!fragment.phases.empty()) Splitter(program, fragment, options).run();
+    if (!fragment.phases.empty()) Splitter(program, fragment, memory, options).run();
 }
 
 }  // namespace anneal

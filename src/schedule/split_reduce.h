@@ -7,6 +7,8 @@
 
 namespace anneal {
 
-void split_reductions(Rangified& program, const ScheduleOptions& options);
+// `memory`: where each buffer of the program is; what is assigned in place is in its target.
+void split_reductions(Rangified& program, std::span<const int> memory,
+                      const ScheduleOptions& options);
 
 }  // namespace anneal

@@ -208,9 +208,7 @@ std::string Arithmetic::of_words(Op op, DType dtype, std::span<const Operand> op
 std::string Arithmetic::to_float(const Operand& from) {
   switch (from.dtype) {
     case DType::F32: return from.text;
-    case DType::F16:
-      if (fast_f16_) return fmt::format("unpack2x16float({}).x", from.text);
-      return call("widen_f16", {from.text});
+    case DType::F16: return call("widen_f16", {from.text});
     case DType::BF16: return call("widen_bf16", {from.text});
     case DType::F8E4M3: return call("widen_f8e4m3", {from.text});
     case DType::F8E5M2: return call("widen_f8e5m2", {from.text});
@@ -253,12 +251,7 @@ std::string Arithmetic::cast(const Operand& from, DType to) {
   if (is_float(to)) {
     std::string single = to_float(from);
     switch (to) {
-      case DType::F16:
-        // Drivers take what is rounded and widened again for the number itself; a number that only
-        // we know to be 0 keeps them from it.
-        if (fast_f16_)
-          return fmt::format("(pack2x16float(vec2<f32>({}, 0.0f)) ^ given[0].y)", single);
-        return call("narrow_f16", {single});
+      case DType::F16: return call("narrow_f16", {single});
       case DType::BF16: return call("narrow_bf16", {single});
       case DType::F8E4M3: return call("narrow_f8e4m3", {single});
       case DType::F8E5M2: return call("narrow_f8e5m2", {single});

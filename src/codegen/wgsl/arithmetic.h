@@ -24,9 +24,7 @@ struct Operand {
 class Arithmetic {
  public:
   // An index is an i32, or two words where positions need them.
-  // `fast_f16`: f16 is rounded as the adapter does it, which WGSL says little about.
-  explicit Arithmetic(bool wide_index, bool fast_f16 = false)
-      : wide_index_(wide_index), fast_f16_(fast_f16) {}
+  explicit Arithmetic(bool wide_index) : wide_index_(wide_index) {}
 
   Held held(DType dtype) const;
   const char* type(DType dtype) const;
@@ -51,7 +49,7 @@ class Arithmetic {
   std::string to_words(const Operand& from);
   std::string float_to_integer(const std::string& text, DType to);
 
-  bool wide_index_, fast_f16_;
+  bool wide_index_;
   std::set<std::string, std::less<>> used_;
 };
 

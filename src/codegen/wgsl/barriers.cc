@@ -127,10 +127,11 @@ class Finder {
     }
   }
 
-  // A barrier stands right behind the last access before it: what comes between, as loads of other
-  // memory do, then is on its way while there is something to compute.
+  // A barrier stands right behind the last access before it, or where the loop or branch begins, or
+  // behind the last one: what comes between, as loads of other memory do, then is on its way while
+  // there is something to compute.
   void walk(size_t begin, size_t end, State& state) {
-    size_t last = end;  // access since the last loop or branch
+    size_t earliest = begin;
     for (size_t i = begin; i < end; ++i) {
       const Instruction& each = program_.code[i];
       if (each.code == Code::Loop || each.code == Code::If) {
@@ -143,14 +144,14 @@ class Finder {
           state.join(before);
         }
         i = close;
-        last = end;
+        earliest = close + 1;
         continue;
       }
       for (const auto& [buffer, stored] : touched_by(each)) {
         if (!watched_[buffer]) continue;
         if (stored ? state.read[buffer] : state.written[buffer])
-          wait(last < i ? last + 1 : i, state);
-        last = i;
+          wait(earliest, state);
+        earliest = i + 1;
         (stored ? state.written : state.read)[buffer] = 1;
       }
     }

@@ -13,6 +13,7 @@
 #include "codegen/wgsl/arithmetic.h"
 #include "codegen/wgsl/barriers.h"
 #include "codegen/wgsl/combinations.h"
+#include "codegen/wgsl/halves.h"
 #include "codegen/wgsl/matrices.h"
 #include "codegen/wgsl/neighbours.h"
 #include "codegen/wgsl/unused.h"
@@ -57,8 +58,9 @@ class Writer {
   Writer(const Program& program, const ShaderOptions& options)
       : program_(program),
         options_(options),
-        arithmetic_(options.wide_index, options.matrices && has_matrices(program)),
+        arithmetic_(options.wide_index),
         matrices_(program, arithmetic_, options.matrices && has_matrices(program)),
+        halves_(program, matrices_.use_units()),
         barriers_(find_barriers(program)),
         neighbours_(program, barriers_),
         threads_(lanes_of(program)),
@@ -317,7 +319,23 @@ class Writer {
     let(at, value);
   }
 
+  void half(size_t at, const Instruction& each) {
+    if (halves_.is_made(at)) return;
+    const std::string word = fmt::format("h{}", at);
+    const ValueId other = halves_.partner(at);
+    line("let {} = {};", word,
+         halves_.make(at, word, text(each, 0),
+                      other == kNoValue ? "" : names_[static_cast<size_t>(other)]));
+    names_[at] = halves_.code(at);
+    if (other != kNoValue) names_[at + 1] = halves_.code(at + 1);
+  }
+
   void compute(size_t at, const Instruction& each) {
+    if (halves_.makes(at)) return half(at, each);
+    if (each.op == Op::Cast && each.dtype == DType::F32)
+      if (const std::string wide = halves_.widened(static_cast<size_t>(each.operands[0]));
+          !wide.empty())
+        return let(at, wide);
     std::vector<Operand> operands;
     for (size_t i = 0; i < info(each.op).sources; ++i)
       operands.push_back({text(each, i), operand(each, i).dtype});
@@ -529,7 +547,9 @@ class Writer {
     }
     const std::string where = place(each), value = text(each, 2), buffer = buffer_name(each.bits);
     if (is_f16_memory(each.bits)) {
-      line("{}[{}] = bitcast<vec2<f16>>({}).x;", buffer, where, value);
+      const std::string half = halves_.f16(static_cast<size_t>(each.operands[2]));
+      line("{}[{}] = {};", buffer, where,
+           half.empty() ? fmt::format("bitcast<vec2<f16>>({}).x", value) : half);
     } else if (!is_packed(each.bits)) {
       line("{} = {};", is_vectors(each.bits) ? part_of_vector(each) : buffer + "[" + where + "]",
            is_bool(each.dtype) ? fmt::format("u32({})", value) : value);
@@ -599,6 +619,7 @@ class Writer {
   const ShaderOptions& options_;
   Arithmetic arithmetic_;
   Matrices matrices_;
+  Halves halves_;
   std::vector<Barrier> barriers_;
   NeighbourAccesses neighbours_;
   int threads_;
