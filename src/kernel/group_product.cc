@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "ir/node_map.h"
 #include "kernel/group.h"
 
 namespace anneal {
@@ -278,13 +279,26 @@ std::vector<std::vector<size_t>> GroupProductEmitter::copied_together() const {
   return together;
 }
 
-// What is read of memory for operands; what is the same for all of their elements is not read for
-// each.
+// What operands are made of, sources first, and differs between their elements. Sums have axes of
+// their own, and are made when they are needed.
+std::vector<NodeRef> GroupProductEmitter::nodes_of(std::span<const size_t> operands) const {
+  std::vector<NodeRef> nodes;
+  NodeMap<char> seen;
+  std::function<void(NodeRef)> visit = [&](NodeRef node) {
+    if (node->dtype == DType::Index || analysis_.free(node).empty()) return;
+    if (!seen.insert(node, 1).second || is_reduce_over(node->op)) return;
+    if (node->op != Op::Load)
+      for (NodeRef source : node->sources()) visit(source);
+    nodes.push_back(node);
+  };
+  for (size_t i : operands) visit(plan_.staged[i].node);
+  return nodes;
+}
+
+// What is read of memory for operands.
 std::vector<NodeRef> GroupProductEmitter::loads_of(std::span<const size_t> operands) const {
-  std::vector<NodeRef> roots, loads;
-  for (size_t i : operands) roots.push_back(plan_.staged[i].node);
-  for (NodeRef node : topological_order(roots))
-    if (node->op == Op::Load && !analysis_.free(node).empty()) loads.push_back(node);
+  std::vector<NodeRef> loads = nodes_of(operands);
+  std::erase_if(loads, [](NodeRef node) { return node->op != Op::Load; });
   return loads;
 }
 
@@ -321,11 +335,8 @@ void GroupProductEmitter::write_block(ValueId begin, std::span<const ValueId> va
 // The same of all elements one after the other, so that who writes the code finds pairs.
 void GroupProductEmitter::make_together(std::span<const size_t> operands,
                                         std::span<const Element> elements) {
-  std::vector<NodeRef> roots;
-  for (size_t i : operands) roots.push_back(plan_.staged[i].node);
-  for (NodeRef node : topological_order(roots))
-    if (is_elementwise(node->op) && node->dtype != DType::Index && !analysis_.free(node).empty())
-      for (const Element& element : elements) emitter_.value(node, element.at);
+  for (NodeRef node : nodes_of(operands))
+    for (const Element& element : elements) emitter_.value(node, element.at);
 }
 
 // Neighbours in fast memory one after the other, which compilers store at once. What is beyond an

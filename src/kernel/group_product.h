@@ -80,6 +80,7 @@ class GroupProductEmitter : protected GroupEmitter {
   void copied_elements(size_t number, const Task& task, ValueId begin,
                        const std::function<void(const std::vector<Element>& elements)>& elements_of);
   std::vector<std::vector<size_t>> copied_together() const;
+  std::vector<NodeRef> nodes_of(std::span<const size_t> operands) const;
   std::vector<NodeRef> loads_of(std::span<const size_t> operands) const;
   void read_block(ValueId begin, Emitter::State& values);
   void write_block(ValueId begin, std::span<const ValueId> values);

@@ -147,13 +147,16 @@ class Finder {
         earliest = close + 1;
         continue;
       }
-      for (const auto& [buffer, stored] : touched_by(each)) {
-        if (!watched_[buffer]) continue;
-        if (stored ? state.read[buffer] : state.written[buffer])
-          wait(earliest, state);
-        earliest = i + 1;
+      std::vector<Touched> touched = touched_by(each);
+      std::erase_if(touched, [&](const Touched& one) { return !watched_[one.buffer]; });
+      if (touched.empty()) continue;
+      const bool waits = std::ranges::any_of(touched, [&](const Touched& one) {
+        return (one.stored ? state.read : state.written)[one.buffer] != 0;
+      });
+      if (waits) wait(earliest, state);
+      for (const auto& [buffer, stored] : touched)
         (stored ? state.written : state.read)[buffer] = 1;
-      }
+      earliest = i + 1;
     }
   }
 
