@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "ir/build.h"
 #include "ir/index.h"
 #include "schedule/cost.h"
@@ -61,29 +63,67 @@ class Splitter {
 
   void run() {
     const size_t fragments = program_.fragments.size();
-    for (size_t i = 0; i < fragments; ++i) split_sums_of(i);
+    find_largest_of_inputs();
+    for (size_t i = 0; i < fragments; ++i) split(i);
   }
 
  private:
   const Fragment& fragment() const { return program_.fragments[number_]; }
 
-  void split_sums_of(size_t number) {
+  void split(size_t number) {
+    NodeRef sum = product_of(number);
+    if (!sum) return;
+    NodeMap<NodeRef> by;
+    by[sum] = split(sum);
+    std::vector<NodeRef>& stores = program_.fragments[number].phases[0];
+    stores = substitute(stores, by);
+    program_.fragments[number].refresh();
+  }
+
+  // The sum of a fragment, which is looked at from then on; null where it is not to be split.
+  NodeRef product_of(size_t number) {
     number_ = number;
     const bool plain =
         fragment().is_product && fragment().tiles.empty() && fragment().phases.size() == 1;
-    if (!plain || fragment().reads.size() + fragment().writes.size() + 2 > most_buffers_) return;
-    const std::vector<NodeRef> stores = fragment().phases[0];
+    if (!plain || fragment().reads.size() + fragment().writes.size() + 2 > most_buffers_)
+      return nullptr;
     NodeRef found = nullptr;
-    for (NodeRef node : topological_order(stores)) {
+    for (NodeRef node : topological_order(fragment().phases[0])) {
       if (!is_reduce_over(node->op)) continue;
-      if (found) return;
+      if (found) return nullptr;
       found = node;
     }
-    if (!found || !is_large_product(found)) return;
-    NodeMap<NodeRef> by;
-    by[found] = split(found);
-    program_.fragments[number].phases[0] = substitute(stores, by);
-    program_.fragments[number].refresh();
+    return found && is_large_product(found) ? found : nullptr;
+  }
+
+  // Of inputs and parameters, which are there from the beginning, many at once: each kernel takes
+  // its time however little it does.
+  void find_largest_of_inputs() {
+    std::vector<NodeRef> inputs;
+    const size_t fragments = program_.fragments.size();
+    for (size_t i = 0; i < fragments; ++i) {
+      NodeRef sum = product_of(i);
+      if (!sum) continue;
+      for (NodeRef operand : sum->source(0)->sources()) {
+        if (!is_plain(operand)) continue;
+        NodeRef buffer = operand->source(0);
+        const ScheduleBuffer& memory = buffer_of(operand);
+        if (memory.external && std::ranges::count(inputs, buffer) == 0) inputs.push_back(buffer);
+      }
+    }
+    const size_t at_once = std::max<size_t>(1, most_buffers_ / 2);
+    for (size_t first = 0; first < inputs.size(); first += at_once) {
+      const size_t end = std::min(first + at_once, inputs.size());
+      find_largest({inputs.begin() + static_cast<std::ptrdiff_t>(first),
+                    inputs.begin() + static_cast<std::ptrdiff_t>(end)});
+    }
+  }
+
+  static bool is_plain(NodeRef operand) {
+    return operand->op == Op::Load && operand->source(2)->is_const();
+  }
+  const ScheduleBuffer& buffer_of(NodeRef load) const {
+    return program_.buffers[static_cast<size_t>(schedule_buffer_of(load->source(0)))];
   }
 
   NodeRef size_of(NodeRef axis) const {
@@ -147,45 +187,55 @@ class Splitter {
   // A load of what another fragment finds. What is read as it lies is looked through as a whole,
   // once for all who read it.
   NodeRef largest_of(NodeRef operand) {
-    const bool plain = operand->op == Op::Load && operand->source(2)->is_const();
-    NodeRef key = plain ? operand->source(0) : operand;
-    auto known = found_.find(key);
-    if (known == found_.end()) {
-      std::vector<Axis> axes = axes_of(operand);
-      if (plain) {
-        const int buffer = schedule_buffer_of(operand->source(0));
-        NodeRef elements = program_.buffers[static_cast<size_t>(buffer)].elements;
-        NodeRef axis = make_variable("element", 0, std::max<int64_t>(1, bounds(elements).max) - 1);
-        axes = {{axis, elements}};
-        operand = make(Op::Load, {operand->source(0), axis, operand->source(2)});
-      }
-      known = found_.emplace(key, find_largest(operand, std::move(axes))).first;
-    }
-    flow_.add(known->second.fragment, static_cast<int>(number_));
-    return make(Op::Load, {known->second.buffer, index_const(0), always()});
+    NodeRef key = is_plain(operand) ? operand->source(0) : operand;
+    if (!found_.contains(key)) find_largest({key});
+    const Found& found = found_.at(key);
+    flow_.add(found.fragment, static_cast<int>(number_));
+    return make(Op::Load, {found.buffer, index_const(0), always()});
   }
 
   static NodeRef always() { return make_const(Scalar::of_int(DType::Bool, 1)); }
 
-  struct Found {
-    int fragment;
-    NodeRef buffer;
-  };
-  Found find_largest(NodeRef value, std::vector<Axis> axes) {
-    program_.buffers.push_back({.dtype = DType::F32, .elements = index_const(1)});
-    const int number = static_cast<int>(program_.buffers.size()) - 1;
-    NodeRef buffer = schedule_buffer_node(number, program_.buffers.back());
-    std::vector<NodeRef> sources{make(Op::Abs, {value})};
-    for (const Axis& axis : axes) sources.push_back(axis.variable);
+  // One fragment for the largest of each: of a buffer, or of a value of this fragment.
+  void find_largest(const std::vector<NodeRef>& keys) {
     Fragment fragment;
-    fragment.phases = {{make(
-        Op::Store, {buffer, index_const(0), always(), make(Op::MaxOver, sources)}, Arg(int64_t{0}))}};
-    fragment.axes = std::move(axes);
+    fragment.phases.emplace_back();
+    std::vector<NodeRef> buffers;
+    for (NodeRef key : keys) {
+      const auto [value, axes] = values_of(key);
+      std::vector<NodeRef> sources{make(Op::Abs, {value})};
+      for (const Axis& axis : axes) sources.push_back(axis.variable);
+      fragment.axes.insert(fragment.axes.end(), axes.begin(), axes.end());
+      program_.buffers.push_back({.dtype = DType::F32, .elements = index_const(1)});
+      buffers.push_back(schedule_buffer_node(static_cast<int>(program_.buffers.size()) - 1,
+                                             program_.buffers.back()));
+      fragment.phases[0].push_back(
+          make(Op::Store, {buffers.back(), index_const(0), always(), make(Op::MaxOver, sources)},
+               Arg(int64_t{0})));
+    }
     fragment.refresh();
     program_.fragments.push_back(std::move(fragment));
     flow_.extend(program_);
-    return {static_cast<int>(program_.fragments.size()) - 1, buffer};
+    for (size_t i = 0; i < keys.size(); ++i)
+      found_[keys[i]] = {static_cast<int>(program_.fragments.size()) - 1, buffers[i]};
   }
+
+  struct Values {
+    NodeRef value;
+    std::vector<Axis> axes;
+  };
+  Values values_of(NodeRef key) {
+    if (key->op != Op::Buffer) return {key, axes_of(key)};
+    NodeRef elements = program_.buffers[static_cast<size_t>(schedule_buffer_of(key))].elements;
+    NodeRef axis = make_variable(fmt::format("element{}", found_.size() + program_.buffers.size()),
+                                 0, std::max<int64_t>(1, bounds(elements).max) - 1);
+    return {make(Op::Load, {key, axis, always()}), {{axis, elements}}};
+  }
+
+  struct Found {
+    int fragment = -1;
+    NodeRef buffer = nullptr;
+  };
 
   Rangified& program_;
   Dataflow& flow_;
