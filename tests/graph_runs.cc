@@ -317,7 +317,7 @@ std::string Toggle::text() const {
 const std::vector<Toggle>& schedule_toggles() {
   static const std::vector<Toggle> toggles =
       toggles_of({"spread-scatter", "inline", "in-place", "tile", "group", "pick", "masks",
-                  "flatten", "split-reduce", "merge"});
+                  "flatten", "matrices", "split-reduce", "merge"});
   return toggles;
 }
 

@@ -1,6 +1,8 @@
 // What makes a Program valid, and its text.
 #include "kernel/program.h"
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "kernel/program_content.h"
@@ -283,6 +285,81 @@ TEST_CASE("program: what is wrong is found") {
        }},
   };
   for (const Case& row : cases) CHECK(problem_of(row.build) == row.problem);
+}
+
+namespace {
+
+// One block of a product of 32 lanes, as emitted by hand.
+struct MatrixProgram : ProgramBuilder {
+  uint64_t halves = local(DType::F16, 512), sums = local(DType::F32, 256);
+  ValueId place = index(0, 32), one = index(1), stride = index(16);
+
+  ValueId matrix(Code code, std::initializer_list<ValueId> operands, uint64_t from = 0) {
+    const bool half = code == Code::MatrixLeft || code == Code::MatrixRight;
+    Instruction instruction{
+        .code = code, .dtype = half ? DType::F16 : DType::F32, .lanes = 32, .bits = from};
+    std::ranges::copy(operands, instruction.operands.begin());
+    return add(instruction);
+  }
+  ValueId left() { return matrix(Code::MatrixLeft, {place, stride, one}, halves); }
+  ValueId right() { return matrix(Code::MatrixRight, {place, one, stride}, halves); }
+};
+
+}  // namespace
+
+TEST_CASE("program: matrices are made, multiplied and stored, and nothing else") {
+  MatrixProgram b;
+  const ValueId zero = b.matrix(Code::MatrixZero, {});
+  const ValueId left = b.left(), right = b.right();
+  const ValueId sum = b.matrix(Code::MatrixMultiplyAdd, {left, right, zero});
+  b.matrix(Code::MatrixStore, {b.place, b.stride, sum}, b.sums);
+  CHECK(verify(b.program) == "");
+  CHECK(to_text(b.program) == R"(program test
+local b0 f16[512]
+local b1 f32[256]
+  %0 = indexx32 0
+  %1 = index 1
+  %2 = index 16
+  %3 = f32x32 matrix
+  %4 = f16x32 left matrix b0[%0] by %2 %1
+  %5 = f16x32 right matrix b0[%0] by %1 %2
+  %6 = f32x32 multiply %4 %5 add %3
+  store f32x32 matrix b1[%0] by %2 = %6
+)");
+
+  struct Case {
+    const char* problem;
+    void (*build)(MatrixProgram&);
+  };
+  const Case cases[] = {
+      {"instruction 4: operand 0 is a matrix",
+       [](MatrixProgram& p) { p.compute(Op::Neg, {p.matrix(Code::MatrixZero, {})}); }},
+      {"instruction 6: operand 0 is no such matrix",
+       [](MatrixProgram& p) {
+         const ValueId none = p.matrix(Code::MatrixZero, {}), other = p.right(), same = p.right();
+         p.matrix(Code::MatrixMultiplyAdd, {other, same, none});
+       }},
+      {"instruction 5: operand 2 is no such matrix",
+       [](MatrixProgram& p) {
+         const ValueId a = p.left(), c = p.right();
+         p.matrix(Code::MatrixMultiplyAdd, {a, c, a});
+       }},
+      {"instruction 3: a matrix lies in a buffer of another dtype",
+       [](MatrixProgram& p) { p.matrix(Code::MatrixLeft, {p.place, p.stride, p.one}, p.sums); }},
+      {"instruction 3: a matrix lies in no local buffer",
+       [](MatrixProgram& p) { p.matrix(Code::MatrixLeft, {p.place, p.stride, p.one}, 9); }},
+      {"instruction 4: the stride of a matrix is no constant",
+       [](MatrixProgram& p) {
+         p.matrix(Code::MatrixLeft, {p.place, p.cell(), p.one}, p.halves);
+       }},
+      {"instruction 3: lanes that make no whole matrices",
+       [](MatrixProgram& p) { p.add({.code = Code::MatrixZero, .lanes = 16}); }},
+  };
+  for (const auto& [problem, build] : cases) {
+    MatrixProgram wrong;
+    build(wrong);
+    CHECK(verify(wrong.program) == problem);
+  }
 }
 
 TEST_CASE("program: a carry outlives its loop, but not the if around it") {

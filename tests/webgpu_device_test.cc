@@ -342,6 +342,55 @@ TEST_CASE("webgpu device: products of whole rounds, whatever way their operands 
   }
 }
 
+// What units for matrices do, spelled out. The halves of f32 are not all of it.
+TEST_CASE("webgpu device: products of f16 halves are those of f32, however large numbers are") {
+  WebGpuOptions options = WebGpuOptions::from_environment();
+  options.tiles = WebGpuOptions::Tiles::Gpu;
+  options.matrices = WebGpuOptions::Matrices::Spelled;
+  add_device("webgpu, halves",
+             [options] { return std::make_unique<Executor>(make_webgpu_device(options)); });
+  const int64_t rows = 200, columns = 258, terms = 132;
+  const Tensor a = random_tensor(1, {rows, terms}), b = random_tensor(2, {terms, columns}),
+               a_turned = random_tensor(3, {terms, rows}),
+               b_turned = random_tensor(4, {columns, terms});
+  auto on = [&](const std::string& device, const Tensor& left, const Tensor& right) {
+    DeviceScope scope(device);
+    return floats(matmul(left, right));
+  };
+  auto difference = [&](const Tensor& left, const Tensor& right) {
+    return largest_difference(on("webgpu, halves", left, right), on("cpu", left, right));
+  };
+  for (const Tensor& left : {a, transpose(a_turned)})
+    for (const Tensor& right : {b, transpose(b_turned)}) 
+      CHECK(difference(left, right) < 1e-6 * static_cast<double>(terms));
+  // Powers of two bring any size into the range of f16, and back.
+  const double far = 0x1p-100;
+  auto times = [](std::vector<float> values, double by) {
+    for (float& value : values) value *= static_cast<float>(by);
+    return values;
+  };
+  auto scaled = [&](const Tensor& tensor, double by) {
+    return from_data(times(floats(tensor), by),
+                     tensor.node() == a.node() ? Sizes{rows, terms} : Sizes{terms, columns});
+  };
+  const std::vector<float> plain = on("webgpu, halves", a, b);
+  CHECK(on("webgpu, halves", scaled(a, far), scaled(b, 1 / far)) == plain);
+  CHECK(on("webgpu, halves", scaled(a, 0x1p100), scaled(b, 0x1p-90)) ==
+        times(plain, 0x1p10));
+  for (float zero : on("webgpu, halves", scaled(a, 0), b)) CHECK(zero == 0);
+  // What is no number stays none, and changes no other row; neither does what is infinite.
+  for (const float hole : {std::nanf(""), HUGE_VALF}) {
+    std::vector<float> holes = floats(a);
+    holes[5] = hole;
+    std::vector<float> found = on("webgpu, halves", from_data(holes, {rows, terms}), b);
+    CHECK(!std::isfinite(found[0]));
+    std::copy_n(plain.begin(), columns, found.begin());
+    CHECK(found == plain);
+  }
+  DeviceScope scope("webgpu, halves");
+  CHECK(contains(shaders_of(matmul(a, b)), "fn multiply_0_1("));
+}
+
 TEST_CASE("webgpu device: what lies across is turned in squares") {
   const Tensor a = random_tensor(1, {300, 517}), b = random_tensor(2, {517, 300}),
                cube = random_tensor(3, {40, 70, 64});

@@ -187,6 +187,7 @@ TEST_CASE("webgpu: adapters with units for matrices are shown as they are withou
 TEST_CASE("webgpu: kernels use units for matrices with high precision alone, or spell them out") {
   EnvironmentScope scope("ANNEAL_WEBGPU_LIB", ANNEAL_TEST_WEBGPU_CURRENT);
   WebGpuOptions options, high, spelled;
+  for (WebGpuOptions* each : {&options, &high, &spelled}) each->tiles = WebGpuOptions::Tiles::Gpu;
   high.precision = MatmulPrecision::High;
   spelled.precision = MatmulPrecision::High;
   spelled.matrices = WebGpuOptions::Matrices::Spelled;
@@ -203,6 +204,10 @@ TEST_CASE("webgpu: kernels use units for matrices with high precision alone, or 
   spelled.precision = MatmulPrecision::Full;
   CHECK(matrix_bytes(spelled) == 4);
   CHECK(what_was_asked().switched_adapters == before.switched_adapters);
+  // Kernels as for a CPU copy no operands that units could multiply.
+  high.tiles = spelled.tiles = WebGpuOptions::Tiles::Cpu;
+  CHECK(matrix_bytes(high) == 0);
+  CHECK(matrix_bytes(spelled) == 0);
 }
 
 TEST_CASE("webgpu: the environment says how exact products are, and how tests make them") {

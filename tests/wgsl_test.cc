@@ -31,10 +31,11 @@ Capabilities gpu_capabilities() {
   return gpu;
 }
 
-std::vector<Program> kernels_of(const Tensor& tensor) {
+std::vector<Program> kernels_of(const Tensor& tensor,
+                                const Capabilities& capabilities = gpu_capabilities()) {
   const std::vector<NodeRef> roots = simplify_program(std::vector<NodeRef>{tensor.node()});
   ScheduleOptions options;
-  options.capabilities = gpu_capabilities();
+  options.capabilities = capabilities;
   const Schedule schedule = schedule_program(roots, options);
   GraphScope scope(*schedule.graph);
   std::vector<Program> programs;
@@ -113,6 +114,38 @@ TEST_CASE("wgsl: a product reads vectors, in one loop, ahead of what it adds") {
     CHECK(text.find(" = b1[", loop) > written);
     CHECK(text.find(" = b2[", loop) > written);
   }
+}
+
+TEST_CASE("wgsl: matrices are the adapter's, or spelled out") {
+  Capabilities units = gpu_capabilities();
+  units.fast_memory_bytes = 48 << 10;
+  units.matrix_element_bytes = 2;
+  const Tensor a = input("a", {1024, 512}), turned = input("turned", {512, 1024});
+  const std::vector<Program> programs = kernels_of(matmul(a, turned), units);
+  const Program& product = *std::ranges::find_if(programs, [](const Program& program) {
+    return std::ranges::count(program.code, Code::MatrixMultiplyAdd, &Instruction::code) > 0;
+  });
+  const std::string text = wgsl::write_shader(product, {.matrices = true}).text;
+  CHECK(text.starts_with("enable f16;\n"));
+  for (const char* part :
+       {"local0: array<f16, ", "subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>",
+        "subgroup_matrix_right<f16, 16, 16>", "subgroupMatrixMultiplyAccumulate(",
+        "subgroupMatrixStore<row_major>(&local2"})
+    CHECK_MESSAGE(text.find(part) != std::string::npos, text);
+  // Both halves of two numbers at a time; what is widened again is not what drivers take it for.
+  const size_t pair = text.find("pack2x16float(vec2<f32>(v");
+  REQUIRE(pair != std::string::npos);
+  CHECK_MESSAGE(text.substr(pair, 60).find(")) ^ given[0].y;") != std::string::npos,
+                text.substr(pair, 60));
+  CHECK(text.find(", 0.0f)") == std::string::npos);
+
+  const std::string spelled = wgsl::write_shader(product).text;
+  CHECK_MESSAGE(spelled.find("fn multiply_0_1(") != std::string::npos, spelled);
+  for (const char* part : {"enable ", "subgroup", "f16,"})
+    CHECK_MESSAGE(spelled.find(part) == std::string::npos, spelled);
+  const int64_t difference = wgsl::local_bytes(product).of_group -
+                             wgsl::local_bytes(product, true).of_group;
+  CHECK(difference == 2 * (product.locals[0].elements + product.locals[1].elements));
 }
 
 TEST_CASE("wgsl: what is named is used") {

@@ -66,6 +66,7 @@ struct GroupProduct {
   std::vector<GroupBound> bounds;
   // Where units multiply matrices: the factors whose products make a term, staged as f16.
   std::vector<GroupFactors> matrices;
+  int64_t terms_of_matrices = 0;  // that units add up before sums go on in f32
   int matrices_at_once = 1;  // of sums of the same threads that fast memory has room for
   // Blocks of operands of one side, in fast memory for matrices: one behind the other in rows that
   // are elements, with their terms, or terms. Padding makes rows begin in other banks.

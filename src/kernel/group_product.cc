@@ -45,15 +45,29 @@ NodeRef GroupProductEmitter::run() {
   take_memory();
   // Sums go through the whole product before anything is stored. Rows and columns are bound
   // while terms are added and at the end, and to other elements while operands are copied.
+  const Emitter::State state = add_all(terms_that_count());
+  const Side rows = bound_rows(), columns = bound_columns();
+  Emitter::Assignment assigned_rows(emitter_, rows.axes, rows.exists);
+  Emitter::Assignment assigned_columns(emitter_, columns.axes, columns.exists);
+  const std::vector<Emitter::Accumulator> each = accumulators();
+  for (size_t i = 0; i < each.size(); ++i)
+    emitter_.remember(each[i].reduction, each[i].at,
+                      emitter_.or_empty(each[i].reduction, state[i]));
+  emitter_.stores(plan_.stores, {});
+
+  NodeRef cells = index_mul(index_mul(count_of(analysis_, plan_.others), down), across);
+  return simplify(cells);
+}
+
+Emitter::State GroupProductEmitter::add_all(const TermRange& range) {
   Emitter::State state = first_sums();
-  const TermRange range = terms_that_count();
   if (plan_.staged.empty()) {
     add_terms(state, range);
   } else {
     const auto sums = static_cast<std::ptrdiff_t>(state.size());
     if (plan_.read_ahead) read_block(range.begin, state);
     ValueId begin = code_.open_loop(range.begin, range.end, code_.index(plan_.terms_of_round()),
-                                    may_be_empty());
+                                    range.may_be_empty);
     Emitter::State carried;
     for (ValueId start : state) carried.push_back(code_.carry(start));
     Emitter::State next = carried;
@@ -76,20 +90,8 @@ NodeRef GroupProductEmitter::run() {
     code_.close_loop(pairs);
     state.assign(carried.begin(), carried.begin() + sums);
   }
-  const Side rows = bound_rows(), columns = bound_columns();
-  Emitter::Assignment assigned_rows(emitter_, rows.axes, rows.exists);
-  Emitter::Assignment assigned_columns(emitter_, columns.axes, columns.exists);
-  const std::vector<Emitter::Accumulator> each = accumulators();
-  state = results(state);
-  for (size_t i = 0; i < each.size(); ++i)
-    emitter_.remember(each[i].reduction, each[i].at,
-                      emitter_.or_empty(each[i].reduction, state[i]));
-  emitter_.stores(plan_.stores, {});
-
-  NodeRef cells = index_mul(index_mul(count_of(analysis_, plan_.others), down), across);
-  return simplify(cells);
+  return state;
 }
-
 
 void GroupProductEmitter::take_memory() {
   for (const GroupOperand& operand : plan_.staged) {
@@ -125,7 +127,7 @@ void GroupProductEmitter::place_threads() {
 }
 
 GroupProductEmitter::TermRange GroupProductEmitter::terms_that_count() {
-  TermRange range{code_.index(0), scalar(terms_)};
+  TermRange range{code_.index(0), scalar(terms_), may_be_empty()};
   const int64_t round = plan_.terms_of_round();
   const ValueId last_round = code_.index(only_whole_blocks() ? static_value(terms_) - round : 0);
   auto larger = [&](ValueId a, ValueId b) {

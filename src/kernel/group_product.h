@@ -25,6 +25,7 @@ class GroupProductEmitter : protected GroupEmitter {
   // Of the sum; whole rounds of it.
   struct TermRange {
     ValueId begin, end;  // no end: one block
+    bool may_be_empty = false;
   };
   // Threads take stretches of neighbours along the side, one term of the sum each, or along the sum
   // of one element, in turns until all of the block is copied.
@@ -43,10 +44,10 @@ class GroupProductEmitter : protected GroupEmitter {
   virtual void place_threads();
   virtual void take_memory();
   virtual Emitter::State first_sums();
+  // The sums of accumulators().
+  virtual Emitter::State add_all(const TermRange& range);
   // All terms of a block that was copied, which begins at a term.
   virtual void add_block(Emitter::State& sums, ValueId begin) { add_terms(sums, {begin, kNoValue}); }
-  // The sums of accumulators().
-  virtual Emitter::State results(const Emitter::State& sums) { return sums; }
   // Of the task with a number, in units of what is copied at once.
   virtual Task task_of(const GroupOperand& operand, ValueId number, int64_t deep,
                        int64_t stretches);

@@ -38,7 +38,7 @@ constexpr double kSpeedOfFew = 0.75;  // of fewer than that
 // Where units multiply matrices: threads of one are 8 x 4, with 2 x 4 elements of a matrix each.
 constexpr TileShape kMatrixShapes[] = {{16, 8, 16, 8, 1.0, 2}, {16, 4, 8, 8, 0.6, 4}};
 constexpr int kMatrixNeighbours = 2;  // of rows
-constexpr int64_t kMatrixDepths[] = {32, 16}, kMatrixPadding = 8;
+constexpr int64_t kMatrixDepths[] = {32, 16}, kMatrixPadding = 8, kTermsOfMatrices = 1536;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -139,6 +139,7 @@ bool Planner::choose_matrix_memory(GroupProduct& plan) const {
   const int64_t units = plan.threads() / kMatrixLanes;
   for (const int64_t depth : kMatrixDepths) {
     plan.depth = depth;
+    plan.terms_of_matrices = kTermsOfMatrices;
     int64_t bytes = 0;
     for (const bool of_rows : {true, false}) {
       const GroupProduct::MatrixBlock block = plan.matrix_block(of_rows);

@@ -1,6 +1,7 @@
 #include "schedule/matrix_products.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ namespace anneal {
 namespace {
 
 // Below these the largest numbers take longer to find than is won.
-constexpr double kFewestOfSide = 128, kFewestTerms = 64, kLeastWork = 1 << 28;
+constexpr double kFewestOfSide = 128, kFewestTerms = 64;
 
 constexpr int kMantissaBits = 23, kExponentMask = 0xFF, kBias = 127;
 // The largest number becomes at least 2^14: below f16's largest, 2^16, and as far as can be above
@@ -53,12 +54,20 @@ Halves halves_of(NodeRef value) {
   return {high, rounded(minus(value, high))};
 }
 
+// What is infinite or no number would leave nothing of all others.
+NodeRef size_of_finite(NodeRef value) {
+  NodeRef size = make(Op::Abs, {value});
+  NodeRef infinity = make_const(DType::F32, std::numeric_limits<double>::infinity());
+  return make(Op::Where, {make(Op::Lt, {size, infinity}), size, make_const(DType::F32, 0)});
+}
+
 class Splitter {
  public:
   Splitter(Rangified& program, Dataflow& flow, const ScheduleOptions& options)
       : program_(program),
         flow_(flow),
         eagerness_(options.eagerness),
+        least_work_(options.capabilities.least_matrix_work),
         most_buffers_(static_cast<size_t>(options.capabilities.max_buffers)) {}
 
   void run() {
@@ -158,7 +167,7 @@ class Splitter {
       if (elements < kFewestOfSide) return false;
       work *= elements;
     }
-    return terms >= kFewestTerms && work * terms >= kLeastWork;
+    return terms >= kFewestTerms && work * terms >= least_work_;
   }
 
   NodeRef split(NodeRef sum) {
@@ -203,7 +212,7 @@ class Splitter {
     std::vector<NodeRef> buffers;
     for (NodeRef key : keys) {
       const auto [value, axes] = values_of(key);
-      std::vector<NodeRef> sources{make(Op::Abs, {value})};
+      std::vector<NodeRef> sources{size_of_finite(value)};
       for (const Axis& axis : axes) sources.push_back(axis.variable);
       fragment.axes.insert(fragment.axes.end(), axes.begin(), axes.end());
       program_.buffers.push_back({.dtype = DType::F32, .elements = index_const(1)});
@@ -239,7 +248,7 @@ class Splitter {
 
   Rangified& program_;
   Dataflow& flow_;
-  double eagerness_;
+  double eagerness_, least_work_;
   size_t most_buffers_;
   size_t number_ = 0;  // of the fragment that is looked at
   std::map<NodeRef, Found> found_;

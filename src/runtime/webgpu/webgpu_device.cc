@@ -491,6 +491,9 @@ WebGpuOptions WebGpuOptions::from_environment() {
   return options;
 }
 
+// Blocks of operands, and a matrix of sums for each unit, of the smallest rectangle.
+constexpr int64_t kLeastBytesOfMatrices = 30 << 10;
+
 Capabilities webgpu_capabilities(const Gpu& gpu, const WebGpuOptions& options) {
   const webgpu::Limits& limits = gpu.limits();
   const WebGpuOptions::Tiles tiles = options.tiles;
@@ -511,8 +514,13 @@ Capabilities webgpu_capabilities(const Gpu& gpu, const WebGpuOptions& options) {
   capabilities.tile_memory_bytes = limits.workgroup_bytes;
   capabilities.tiles = true;
   capabilities.f64 = false;
-  if (gpu.matrices()) capabilities.matrix_element_bytes = 2;
-  if (options.matrices == WebGpuOptions::Matrices::Spelled) capabilities.matrix_element_bytes = 4;
+  if (!cpu && limits.workgroup_bytes >= kLeastBytesOfMatrices) {
+    if (gpu.matrices()) capabilities.matrix_element_bytes = 2;
+    if (options.matrices == WebGpuOptions::Matrices::Spelled) {
+      capabilities.matrix_element_bytes = 4;
+      capabilities.least_matrix_work = 0;  // tests are small
+    }
+  }
   // Tiles leave most threads of a GPU idle, and its memory is fast.
   if (!cpu) capabilities.large_elements = int64_t{1} << 26;
   if (!cpu) capabilities.large_elements_with_room = int64_t{1} << 28;
