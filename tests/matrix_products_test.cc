@@ -82,9 +82,8 @@ TEST_CASE("matrix products: what several read is looked through once, before it 
   for (const Kernel& kernel : schedule.kernels)
     for (const KernelPhase& phase : kernel.phases)
       for (const KernelPart& part : phase)
-        largest += static_cast<int>(std::ranges::count_if(part.body.stores, [](NodeRef store) {
-          return store->source(3)->op == Op::MaxOver;
-        }));
+        largest += static_cast<int>(std::ranges::count_if(
+            part.body.stores, [](NodeRef store) { return store->source(3)->op == Op::MaxOver; }));
   CHECK(largest == 4);  // x, w, v and h
   CHECK(std::ranges::count_if(parts_of(schedule), has_matrices) == 3);
 }

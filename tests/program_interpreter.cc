@@ -124,14 +124,14 @@ class Run {
       case Code::Store: result = access(instruction); break;
       case Code::Prefetch: break;
       case Code::MatrixZero:
-        result.assign(instruction.lanes / kMatrixLanes * kMatrixElements, Scalar::of(DType::F32, 0));
+        result.assign(instruction.lanes / kMatrixLanes * kMatrixElements,
+                      Scalar::of(DType::F32, 0));
         break;
       case Code::MatrixLeft:
       case Code::MatrixRight:
-        matrix_elements(instruction, index(instruction, 2),
-                        [&](int64_t place, size_t) {
-                          result.push_back(load(instruction.bits, place));
-                        });
+        matrix_elements(instruction, index(instruction, 2), [&](int64_t place, size_t) {
+          result.push_back(load(instruction.bits, place));
+        });
         break;
       case Code::MatrixMultiplyAdd: result = multiply_add(instruction); break;
       case Code::MatrixStore:
@@ -164,8 +164,8 @@ class Run {
     const Lanes &left = operand(instruction, 0), &right = operand(instruction, 1);
     Lanes result = operand(instruction, 2);
     for (size_t i = 0; i < result.size(); ++i) {
-      const size_t first = i / kMatrixElements * kMatrixElements, row = i % kMatrixElements / kMatrixSide,
-                   column = i % kMatrixSide;
+      const size_t first = i / kMatrixElements * kMatrixElements,
+                   row = i % kMatrixElements / kMatrixSide, column = i % kMatrixSide;
       double sum = result[i].as_double();
       for (size_t k = 0; k < kMatrixSide; ++k)
         sum += left[first + row * kMatrixSide + k].as_double() *

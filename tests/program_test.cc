@@ -349,9 +349,7 @@ local b1 f32[256]
       {"instruction 3: a matrix lies in no local buffer",
        [](MatrixProgram& p) { p.matrix(Code::MatrixLeft, {p.place, p.stride, p.one}, 9); }},
       {"instruction 4: the stride of a matrix is no constant",
-       [](MatrixProgram& p) {
-         p.matrix(Code::MatrixLeft, {p.place, p.cell(), p.one}, p.halves);
-       }},
+       [](MatrixProgram& p) { p.matrix(Code::MatrixLeft, {p.place, p.cell(), p.one}, p.halves); }},
       {"instruction 3: lanes that make no whole matrices",
        [](MatrixProgram& p) { p.add({.code = Code::MatrixZero, .lanes = 16}); }},
   };

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <random>
+#include <utility>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -342,13 +344,23 @@ TEST_CASE("webgpu device: products of whole rounds, whatever way their operands 
   }
 }
 
-// What units for matrices do, spelled out. The halves of f32 are not all of it.
-TEST_CASE("webgpu device: products of f16 halves are those of f32, however large numbers are") {
+namespace {
+
+// What units for matrices do, spelled out.
+void add_device_of_halves() {
+  static bool known = false;
+  if (std::exchange(known, true)) return;
   WebGpuOptions options = WebGpuOptions::from_environment();
   options.tiles = WebGpuOptions::Tiles::Gpu;
   options.matrices = WebGpuOptions::Matrices::Spelled;
   add_device("webgpu, halves",
              [options] { return std::make_unique<Executor>(make_webgpu_device(options)); });
+}
+
+}  // namespace
+
+TEST_CASE("webgpu device: products of f16 halves are those of f32, however large numbers are") {
+  add_device_of_halves();
   const int64_t rows = 200, columns = 258, terms = 132;
   const Tensor a = random_tensor(1, {rows, terms}), b = random_tensor(2, {terms, columns}),
                a_turned = random_tensor(3, {terms, rows}),
@@ -361,7 +373,7 @@ TEST_CASE("webgpu device: products of f16 halves are those of f32, however large
     return largest_difference(on("webgpu, halves", left, right), on("cpu", left, right));
   };
   for (const Tensor& left : {a, transpose(a_turned)})
-    for (const Tensor& right : {b, transpose(b_turned)}) 
+    for (const Tensor& right : {b, transpose(b_turned)})
       CHECK(difference(left, right) < 1e-6 * static_cast<double>(terms));
   // Powers of two bring any size into the range of f16, and back.
   const double far = 0x1p-100;
@@ -375,8 +387,7 @@ TEST_CASE("webgpu device: products of f16 halves are those of f32, however large
   };
   const std::vector<float> plain = on("webgpu, halves", a, b);
   CHECK(on("webgpu, halves", scaled(a, far), scaled(b, 1 / far)) == plain);
-  CHECK(on("webgpu, halves", scaled(a, 0x1p100), scaled(b, 0x1p-90)) ==
-        times(plain, 0x1p10));
+  CHECK(on("webgpu, halves", scaled(a, 0x1p100), scaled(b, 0x1p-90)) == times(plain, 0x1p10));
   for (float zero : on("webgpu, halves", scaled(a, 0), b)) CHECK(zero == 0);
   // What is no number stays none, and changes no other row; neither does what is infinite.
   for (const float hole : {std::nanf(""), HUGE_VALF}) {
@@ -389,6 +400,47 @@ TEST_CASE("webgpu device: products of f16 halves are those of f32, however large
   }
   DeviceScope scope("webgpu, halves");
   CHECK(contains(shaders_of(matmul(a, b)), "fn multiply_0_1("));
+}
+
+TEST_CASE("webgpu device: products of f16 halves of any sizes, before and behind other things") {
+  add_device_of_halves();
+  std::mt19937_64 random(5);
+  auto between = [&](int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - least + 1));
+  };
+  for (int number = 0; number < 16; ++number) {
+    CAPTURE(number);
+    const int64_t rows = between(128, 200), columns = between(128, 200), terms = between(64, 150);
+    auto operand = [&](int64_t seed, int64_t down, int64_t across) {
+      switch (random() % 4) {
+        case 0: return random_tensor(seed, {down, across});
+        case 1: return transpose(random_tensor(seed, {across, down}));
+        case 2: return tanh(random_tensor(seed, {down, across}));
+        default: return pad(random_tensor(seed, {down - 3, across - 1}), {{1, 2}, {0, 1}});
+      }
+    };
+    const Tensor left = operand(1, rows, terms), right = operand(2, terms, columns);
+    const Tensor bias = random_tensor(3, {columns}), more = random_tensor(4, {rows, columns});
+    auto result = [&] {
+      const Tensor product = matmul(left, right);
+      switch (number % 4) {
+        case 0: return product;
+        case 1: return gelu(product + bias);
+        case 2: return transpose(product * more);
+        default: return sum(product * more, {1});
+      }
+    };
+    auto on = [&](const std::string& device) {
+      DeviceScope scope(device);
+      return floats(result());
+    };
+    const std::vector<float> expected = on("cpu");
+    float largest = 0;
+    for (float value : expected) largest = std::max(largest, std::fabs(value));
+    CHECK(largest_difference(on("webgpu, halves"), expected) < 3e-6 * largest);
+    DeviceScope scope("webgpu, halves");
+    CHECK(contains(shaders_of(result()), "fn multiply_0_1("));
+  }
 }
 
 TEST_CASE("webgpu device: what lies across is turned in squares") {

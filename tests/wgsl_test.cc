@@ -143,8 +143,8 @@ TEST_CASE("wgsl: matrices are the adapter's, or spelled out") {
   CHECK_MESSAGE(spelled.find("fn multiply_0_1(") != std::string::npos, spelled);
   for (const char* part : {"enable ", "subgroup", "f16,"})
     CHECK_MESSAGE(spelled.find(part) == std::string::npos, spelled);
-  const int64_t difference = wgsl::local_bytes(product).of_group -
-                             wgsl::local_bytes(product, true).of_group;
+  const int64_t difference =
+      wgsl::local_bytes(product).of_group - wgsl::local_bytes(product, true).of_group;
   CHECK(difference == 2 * (product.locals[0].elements + product.locals[1].elements));
 }
 

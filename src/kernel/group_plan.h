@@ -37,8 +37,8 @@ struct GroupSide {
 struct GroupOperand {
   NodeRef node;
   bool of_rows;
-  bool along_sum;         // threads that are neighbours read along the sum
-  int terms_at_once = 1;  // neighbours in the sum that a thread reads, then
+  bool along_sum;            // threads that are neighbours read along the sum
+  int terms_at_once = 1;     // neighbours in the sum that a thread reads, then
   int elements_at_once = 1;  // or neighbours along the side
 };
 // Two staged operands that are multiplied.
@@ -60,14 +60,14 @@ struct GroupProduct {
   int64_t depth = 16;  // terms that are copied at once
   int64_t blocks = 1;  // of so many, which a round of the loop over them takes one after the other
   bool read_ahead = true;  // the next block while this one is added up
-  int64_t unroll = 4;  // terms that are added one after the other
+  int64_t unroll = 4;      // terms that are added one after the other
   std::vector<GroupOperand> staged;
   bool zeros_add_nothing = false;  // terms beyond the end, copied as zeros
   std::vector<GroupBound> bounds;
   // Where units multiply matrices: the factors whose products make a term, staged as f16.
   std::vector<GroupFactors> matrices;
   int64_t terms_of_matrices = 0;  // that units add up before sums go on in f32
-  int matrices_at_once = 1;  // of sums of the same threads that fast memory has room for
+  int matrices_at_once = 1;       // of sums of the same threads that fast memory has room for
   // Blocks of operands of one side, in fast memory for matrices: one behind the other in rows that
   // are elements, with their terms, or terms. Padding makes rows begin in other banks.
   struct MatrixBlock {

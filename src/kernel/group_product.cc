@@ -130,9 +130,7 @@ GroupProductEmitter::TermRange GroupProductEmitter::terms_that_count() {
   TermRange range{code_.index(0), scalar(terms_), may_be_empty()};
   const int64_t round = plan_.terms_of_round();
   const ValueId last_round = code_.index(only_whole_blocks() ? static_value(terms_) - round : 0);
-  auto larger = [&](ValueId a, ValueId b) {
-    return code_.compute(Op::Max, DType::Index, {a, b});
-  };
+  auto larger = [&](ValueId a, ValueId b) { return code_.compute(Op::Max, DType::Index, {a, b}); };
   auto round_of = [&](ValueId term) {
     return code_.mul(div(term, code_.index(round)), code_.index(round));
   };
@@ -150,8 +148,7 @@ GroupProductEmitter::TermRange GroupProductEmitter::terms_that_count() {
     } else if (bound.high == GroupBound::Axis::Term) {
       ValueId least = code_.add(first(bound.low), code_.index(-bound.by));
       ValueId begin = round_of(larger(least, code_.index(0)));
-      range.begin =
-          larger(range.begin, only_whole_blocks() ? code_.min(begin, last_round) : begin);
+      range.begin = larger(range.begin, only_whole_blocks() ? code_.min(begin, last_round) : begin);
     } else {
       ValueId any =
           code_.compute(Op::Le, DType::Bool,
@@ -378,8 +375,8 @@ void GroupProductEmitter::add_terms(Emitter::State& state, const TermRange& rang
   ValueId step = staged ? code_.index(0) : range.begin;
   Emitter::State carried;
   if (looped) {
-    step = code_.open_loop(step, staged ? code_.index(plan_.depth) : range.end,
-                           code_.index(unroll), !staged && may_be_empty());
+    step = code_.open_loop(step, staged ? code_.index(plan_.depth) : range.end, code_.index(unroll),
+                           !staged && may_be_empty());
     for (ValueId start : state) carried.push_back(code_.carry(start));
   } else {
     carried = state;
@@ -410,8 +407,7 @@ void GroupProductEmitter::add_terms(Emitter::State& state, const TermRange& rang
 void GroupProductEmitter::stage(size_t number, ValueId term) {
   const GroupOperand& operand = plan_.staged[number];
   const GroupSide& side = side_of(operand);
-  ValueId first =
-      code_.mul(operand.of_rows ? down_ : across_, code_.index(side.neighbours));
+  ValueId first = code_.mul(operand.of_rows ? down_ : across_, code_.index(side.neighbours));
   ValueId place = code_.add(code_.mul(term, code_.index(placements_[number].term_stride)), first);
   const std::vector<int64_t> far = distances(side);
   const size_t axis = side.axes.back();

@@ -47,7 +47,9 @@ class GroupProductEmitter : protected GroupEmitter {
   // The sums of accumulators().
   virtual Emitter::State add_all(const TermRange& range);
   // All terms of a block that was copied, which begins at a term.
-  virtual void add_block(Emitter::State& sums, ValueId begin) { add_terms(sums, {begin, kNoValue}); }
+  virtual void add_block(Emitter::State& sums, ValueId begin) {
+    add_terms(sums, {begin, kNoValue});
+  }
   // Of the task with a number, in units of what is copied at once.
   virtual Task task_of(const GroupOperand& operand, ValueId number, int64_t deep,
                        int64_t stretches);
@@ -78,8 +80,9 @@ class GroupProductEmitter : protected GroupEmitter {
     ValueId exists;  // none: it does
     int64_t distance;
   };
-  void copied_elements(size_t number, const Task& task, ValueId begin,
-                       const std::function<void(const std::vector<Element>& elements)>& elements_of);
+  void copied_elements(
+      size_t number, const Task& task, ValueId begin,
+      const std::function<void(const std::vector<Element>& elements)>& elements_of);
   std::vector<std::vector<size_t>> copied_together() const;
   std::vector<NodeRef> nodes_of(std::span<const size_t> operands) const;
   std::vector<NodeRef> loads_of(std::span<const size_t> operands) const;

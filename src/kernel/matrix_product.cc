@@ -61,8 +61,9 @@ class MatrixProductEmitter : public GroupProductEmitter {
   }
 
   Emitter::State first_sums() override {
-    return Emitter::State(static_cast<size_t>(matrix_rows()) * static_cast<size_t>(matrix_columns()),
-                          code_.matrix_zero(threads_));
+    return Emitter::State(
+        static_cast<size_t>(matrix_rows()) * static_cast<size_t>(matrix_columns()),
+        code_.matrix_zero(threads_));
   }
 
   // The matrix of an operand that holds terms from one on, of matrix number `number` of this side.
@@ -71,10 +72,10 @@ class MatrixProductEmitter : public GroupProductEmitter {
     const Placement& placement = placements_[operand];
     ValueId first = code_.mul(left ? unit_row_ : unit_column_,
                               code_.index(kMatrixSide * placement.element_stride));
-    const int64_t further = placement.first +
-                            int64_t{number} * (left ? down() : across()) * kMatrixSide *
-                                placement.element_stride +
-                            term * placement.term_stride;
+    const int64_t further =
+        placement.first +
+        int64_t{number} * (left ? down() : across()) * kMatrixSide * placement.element_stride +
+        term * placement.term_stride;
     CodeBuilder::MatrixPlace place{placement.buffer, code_.add(first, code_.index(further)),
                                    placement.element_stride, placement.term_stride, threads_};
     if (!left) std::swap(place.row_stride, place.column_stride);
@@ -105,8 +106,8 @@ class MatrixProductEmitter : public GroupProductEmitter {
 
   // Units do not round what they add but cut it off: the more they add up, the less it is worth.
   Emitter::State add_all(const TermRange& range) override {
-    const bool at_once = code_.is_constant(range.end) &&
-                         code_.constant_value(range.end) <= plan_.terms_of_matrices;
+    const bool at_once =
+        code_.is_constant(range.end) && code_.constant_value(range.end) <= plan_.terms_of_matrices;
     if (at_once) return elements_of(GroupProductEmitter::add_all(range));
     ValueId stretch = code_.index(plan_.terms_of_matrices);
     Emitter::State totals;
@@ -115,8 +116,8 @@ class MatrixProductEmitter : public GroupProductEmitter {
     ValueId begin = code_.open_loop(range.begin, range.end, stretch, range.may_be_empty);
     for (size_t i = 0; i < count; ++i)
       totals.push_back(code_.carry(emitter_.start_value(plan_.sums[0], threads_)));
-    const Emitter::State more = elements_of(GroupProductEmitter::add_all(
-        {begin, code_.min(code_.add(begin, stretch), range.end)}));
+    const Emitter::State more = elements_of(
+        GroupProductEmitter::add_all({begin, code_.min(code_.add(begin, stretch), range.end)}));
     std::vector<std::pair<ValueId, ValueId>> next;
     for (size_t i = 0; i < count; ++i)
       next.emplace_back(totals[i], code_.compute(Op::Add, DType::F32, {totals[i], more[i]}));
@@ -150,8 +151,8 @@ class MatrixProductEmitter : public GroupProductEmitter {
     }
     Emitter::State ordered;
     for (const Emitter::Accumulator& each : accumulators())
-      ordered.push_back(elements[copy_of(plan_.rows, each.at) * columns +
-                                 copy_of(plan_.columns, each.at)]);
+      ordered.push_back(
+          elements[copy_of(plan_.rows, each.at) * columns + copy_of(plan_.columns, each.at)]);
     return ordered;
   }
 
@@ -167,8 +168,8 @@ class MatrixProductEmitter : public GroupProductEmitter {
   // One that this thread stores.
   ValueId element(size_t number, int row, int column) {
     ValueId inside = mod(lane_, code_.index(kMatrixLanes));
-    ValueId first_row = code_.mul(div(inside, code_.index(kThreadsOfRow)),
-                                  code_.index(kRowsOfThread * kSumStride));
+    ValueId first_row =
+        code_.mul(div(inside, code_.index(kThreadsOfRow)), code_.index(kRowsOfThread * kSumStride));
     ValueId first_column =
         code_.mul(mod(inside, code_.index(kThreadsOfRow)), code_.index(kColumnsOfThread));
     ValueId first = code_.add(code_.add(place_of_sum(number), first_row), first_column);

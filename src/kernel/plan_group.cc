@@ -9,7 +9,7 @@ namespace anneal {
 namespace {
 
 constexpr double kFewestOfSquares = 1 << 16;
-constexpr int kNeighbours = 4;    // what one access can bring
+constexpr int kNeighbours = 4;  // what one access can bring
 }  // namespace
 
 std::optional<GroupElements> Planner::plan_elements() {

@@ -274,5 +274,4 @@ std::optional<GroupProduct> Planner::plan_group_product() {
   return plan;
 }
 
-
 }  // namespace anneal

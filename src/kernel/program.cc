@@ -246,8 +246,7 @@ class Verifier {
     expect(instruction, 0, DType::Index, instruction.lanes);
     for (size_t i : strides) {
       expect(instruction, i, DType::Index, 1);
-      if (problem_.empty() &&
-          program_.code[number(instruction.operands[i])].code != Code::Constant)
+      if (problem_.empty() && program_.code[number(instruction.operands[i])].code != Code::Constant)
         report("the stride of a matrix is no constant");
     }
   }

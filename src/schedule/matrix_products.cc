@@ -38,8 +38,7 @@ NodeRef exponent_of_factor(NodeRef largest) {
   NodeRef exponent =
       make(Op::And, {make(Op::Shr, {bits, integer(kMantissaBits)}), integer(kExponentMask)});
   NodeRef wanted = minus(integer(2 * kBias + kLargestExponent), exponent);
-  return make(Op::Min,
-              {make(Op::Max, {wanted, integer(1)}), integer(2 * kBias - 1)});
+  return make(Op::Min, {make(Op::Max, {wanted, integer(1)}), integer(2 * kBias - 1)});
 }
 
 // As f32, but each is an f16.
@@ -47,9 +46,7 @@ struct Halves {
   NodeRef high, low;
 };
 Halves halves_of(NodeRef value) {
-  auto rounded = [](NodeRef exact) {
-    return make_cast(make_cast(exact, DType::F16), DType::F32);
-  };
+  auto rounded = [](NodeRef exact) { return make_cast(make_cast(exact, DType::F16), DType::F32); };
   NodeRef high = rounded(value);
   return {high, rounded(minus(value, high))};
 }
@@ -158,8 +155,10 @@ class Splitter {
     for (NodeRef axis : summed) terms *= size_estimate(size_of(axis));
     for (size_t side : {0, 1}) {
       double elements = eagerness_;
-      const std::vector<Axis> others = axes_of(term->source(1 - side));
-      for (const Axis& axis : axes_of(term->source(side))) {
+      const std::vector<Axis> own = axes_of(term->source(side)),
+                              others = axes_of(term->source(1 - side));
+      if (own.empty()) return false;
+      for (const Axis& axis : own) {
         if (std::ranges::count(summed, axis.variable) > 0) continue;
         if (std::ranges::count(others, axis.variable, &Axis::variable) > 0) return false;
         elements *= size_estimate(axis.size);
@@ -181,8 +180,8 @@ class Splitter {
       exponent = minus(exponent, factor);
     }
     auto product = [&](NodeRef a, NodeRef b) { return make(Op::Mul, {a, b}); };
-    NodeRef small = make(Op::Add, {product(halves[0].high, halves[1].low),
-                                   product(halves[0].low, halves[1].high)});
+    NodeRef small = make(
+        Op::Add, {product(halves[0].high, halves[1].low), product(halves[0].low, halves[1].high)});
     std::vector<NodeRef> sources(sum->sources().begin(), sum->sources().end());
     sources[0] = make(Op::Add, {product(halves[0].high, halves[1].high), small});
     // Back in two steps of the same direction: one alone may have no number.

@@ -176,7 +176,7 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
       split_products(program, flow, options);
       for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
     }
-    if (enabled(options, "split-reduce")) 
+    if (enabled(options, "split-reduce"))
       split_reductions(program, memory_of(program, in_place), options);
     const std::vector<Step> steps = steps_of(flow, options);
     add_kernels(program, steps, memory_of(program, in_place), schedule);

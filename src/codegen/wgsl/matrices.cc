@@ -22,8 +22,7 @@ std::string Matrices::functions() const {
 }
 
 int64_t Matrices::stride(const Instruction& matrix, size_t operand) const {
-  return static_cast<int64_t>(
-      program_.code[static_cast<size_t>(matrix.operands[operand])].bits);
+  return static_cast<int64_t>(program_.code[static_cast<size_t>(matrix.operands[operand])].bits);
 }
 
 std::string Matrices::zero() const {

@@ -126,8 +126,7 @@ class Writer {
 
   // Where the adapter's units read matrices from.
   bool is_f16_memory(uint64_t buffer) const {
-    return is_local(buffer) && matrices_.use_units() &&
-           program_.buffer_dtype(buffer) == DType::F16;
+    return is_local(buffer) && matrices_.use_units() && program_.buffer_dtype(buffer) == DType::F16;
   }
 
   // Some are tiles, which have become locals.
@@ -639,7 +638,8 @@ LocalBytes local_bytes(const Program& program, bool matrices) {
   const std::vector<bool> own = private_locals(program);
   for (size_t i = 0; i < program.locals.size(); ++i) {
     const LocalBuffer& local = program.locals[i];
-    const int64_t narrowest = matrices && local.dtype == DType::F16 && has_matrices(program) ? 2 : 4;
+    const int64_t narrowest =
+        matrices && local.dtype == DType::F16 && has_matrices(program) ? 2 : 4;
     const int64_t each = std::max(narrowest, static_cast<int64_t>(byte_size(local.dtype)));
     if (own[i])
       bytes.of_thread += local.elements / lanes_of(program) * each;

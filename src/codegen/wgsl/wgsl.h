@@ -46,7 +46,7 @@ inline constexpr int64_t kGroupsInRow = 32768;
 struct LocalBytes {
   int64_t of_group = 0, of_thread = 0;
 };
-inline constexpr int64_t kMostThreadBytes = 8192;  // WGSL allows no more
+inline constexpr int64_t kMostThreadBytes = 8192;                       // WGSL allows no more
 LocalBytes local_bytes(const Program& program, bool matrices = false);  // see ShaderOptions
 Shader write_shader(const Program& program, const ShaderOptions& options = {});
 

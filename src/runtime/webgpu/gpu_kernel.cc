@@ -17,7 +17,7 @@ std::optional<LoweredBody> lower_within(const KernelBody& body, Capabilities cap
   std::vector<std::string> disabled;
   while (true) {
     LoweredBody lowered = lower(body, {.capabilities = capabilities, .disabled = disabled});
-    const wgsl::LocalBytes bytes = 
+    const wgsl::LocalBytes bytes =
         wgsl::local_bytes(lowered.program, capabilities.matrix_element_bytes == 2);
     if (bytes.of_group <= most && bytes.of_thread <= wgsl::kMostThreadBytes) return lowered;
     if (capabilities.fast_memory_bytes > 1024) {
