@@ -19,7 +19,7 @@ struct Capabilities {
   // Of an f16 in fast memory that units for products of matrices read (see Code::MatrixLoad); 0:
   // there are none, or sums of products shall be as exact as f32 makes them.
   int matrix_element_bytes = 0;
-  double least_matrix_work = 1 << 28;       // multiplications of a product that is worth it
+  double least_matrix_work = 1 << 29;       // multiplications of a product that is worth it
   int64_t fast_memory_bytes = 1 << 18;      // for the tiles of one cell (an L2's share)
   int64_t nearest_memory_bytes = 32 << 10;  // for what the innermost loops touch (an L1)
   // What all tiles of one cell may take before it pays to compute them again; where fast memory has

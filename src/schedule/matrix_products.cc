@@ -1,7 +1,8 @@
 #include "schedule/matrix_products.h"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
+#include <cstdint>
 #include <map>
 
 #include <fmt/format.h>
@@ -17,8 +18,9 @@ namespace {
 
 // Below these the largest numbers take longer to find than is won.
 constexpr double kFewestOfSide = 128, kFewestTerms = 64;
+constexpr double kNeighbours = 4;  // terms that are read at once
 
-constexpr int kMantissaBits = 23, kExponentMask = 0xFF, kBias = 127;
+constexpr int kMantissaBits = 23, kBias = 127, kInfinity = 0x7F800000;  // of f32
 // The largest number becomes at least 2^14: below f16's largest, 2^16, and as far as can be above
 // its smallest, 2^-24, which halves are rounded to.
 constexpr int kLargestExponent = 14;
@@ -31,12 +33,10 @@ NodeRef power_of_two(NodeRef exponent) {
   return make_bitcast(make(Op::Shl, {exponent, integer(kMantissaBits)}), DType::F32);
 }
 
-// The exponent of a power of two that brings all numbers up to `largest` into f16's range. Its
-// inverse is normal, too.
+// The exponent of a power of two that brings all numbers up to the one with these bits into f16's
+// range. Its inverse is normal, too.
 NodeRef exponent_of_factor(NodeRef largest) {
-  NodeRef bits = make_bitcast(largest, DType::I32);
-  NodeRef exponent =
-      make(Op::And, {make(Op::Shr, {bits, integer(kMantissaBits)}), integer(kExponentMask)});
+  NodeRef exponent = make(Op::Shr, {largest, integer(kMantissaBits)});
   NodeRef wanted = minus(integer(2 * kBias + kLargestExponent), exponent);
   return make(Op::Min, {make(Op::Max, {wanted, integer(1)}), integer(2 * kBias - 1)});
 }
@@ -51,11 +51,12 @@ Halves halves_of(NodeRef value) {
   return {high, rounded(minus(value, high))};
 }
 
-// What is infinite or no number would leave nothing of all others.
+// The bits of a number without its sign, which are the more the larger it is. What is infinite or
+// no number would leave nothing of all others: it does not count.
 NodeRef size_of_finite(NodeRef value) {
-  NodeRef size = make(Op::Abs, {value});
-  NodeRef infinity = make_const(DType::F32, std::numeric_limits<double>::infinity());
-  return make(Op::Where, {make(Op::Lt, {size, infinity}), size, make_const(DType::F32, 0)});
+  NodeRef bits = make(Op::And, {make_bitcast(value, DType::I32), integer(INT32_MAX)});
+  NodeRef finite = make(Op::Lt, {bits, integer(kInfinity)});
+  return make(Op::Where, {finite, bits, integer(0)});
 }
 
 class Splitter {
@@ -151,8 +152,11 @@ class Splitter {
     const bool f32 = sum->op == Op::SumOver && sum->dtype == DType::F32 && term->op == Op::Mul;
     if (!f32) return false;
     const std::span<const NodeRef> summed = sum->sources().subspan(1);
-    double work = eagerness_, terms = eagerness_;
+    double work = eagerness_, terms = 1;
     for (NodeRef axis : summed) terms *= size_estimate(size_of(axis));
+    const bool costs = eagerness_ == 1 && least_work_ > 0;
+    if (costs && std::fmod(terms, kNeighbours) != 0) return false;  // they are read one by one
+    terms *= eagerness_;
     for (size_t side : {0, 1}) {
       double elements = eagerness_;
       const std::vector<Axis> own = axes_of(term->source(side)),
@@ -214,7 +218,7 @@ class Splitter {
       std::vector<NodeRef> sources{size_of_finite(value)};
       for (const Axis& axis : axes) sources.push_back(axis.variable);
       fragment.axes.insert(fragment.axes.end(), axes.begin(), axes.end());
-      program_.buffers.push_back({.dtype = DType::F32, .elements = index_const(1)});
+      program_.buffers.push_back({.dtype = DType::I32, .elements = index_const(1)});
       buffers.push_back(schedule_buffer_node(static_cast<int>(program_.buffers.size()) - 1,
                                              program_.buffers.back()));
       fragment.phases[0].push_back(

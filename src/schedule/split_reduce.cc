@@ -30,6 +30,7 @@ constexpr double kManyTerms = 4096;    // that take longer than a second phase d
 // that keep it busy, and where pieces are long, as many that it matters little when some end last.
 constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 64;
 constexpr double kFewGroups = 128, kBusyGroups = 256, kManyGroups = 512;
+constexpr double kManyGroupsOfMatrices = 1024;  // which end sooner
 constexpr double kMostPieces = 1024;  // for which one group is enough to bring them together
 constexpr double kFewTerms = 1024;    // of a sum that takes no pieces
 constexpr int64_t kBlock = 8, kBlockOfMatrices = 32;  // terms that a group copies at least
@@ -84,7 +85,9 @@ class Splitter {
         eagerness_(options.eagerness),
         most_buffers_(static_cast<size_t>(options.capabilities.max_buffers)),
         parallel_(static_cast<double>(options.capabilities.parallel_threads)),
-        block_(options.capabilities.matrix_element_bytes > 0 ? kBlockOfMatrices : kBlock) {}
+        block_(options.capabilities.matrix_element_bytes > 0 ? kBlockOfMatrices : kBlock),
+        many_groups_(options.capabilities.matrix_element_bytes > 0 ? kManyGroupsOfMatrices
+                                                                   : kManyGroups) {}
 
   void run() {
     if (fragment_.phases.size() != 1 || !fragment_.tiles.empty()) return;
@@ -122,7 +125,7 @@ class Splitter {
       return split(std::clamp(std::min(wanted / results, kMostPieces), 2.0,
                               std::ceil(work / results / kTermsOfThread)));
     if (const double terms = work / results; idle_groups && terms >= kTermsOfGroup * 2) {
-      const double wanted_groups = terms >= kManyTerms ? kManyGroups : kBusyGroups;
+      const double wanted_groups = terms >= kManyTerms ? many_groups_ : kBusyGroups;
       return split(std::clamp(wanted_groups / groups, 2.0, std::floor(terms / kTermsOfGroup)));
     }
     if (idle || idle_groups) return;
@@ -327,6 +330,7 @@ class Splitter {
   std::vector<std::tuple<NodeRef, int64_t, Pieces>> known_pieces_;
   double parallel_;  // threads that keep the device busy; 0: lanes are no threads
   int64_t block_;
+  double many_groups_;
   std::vector<NodeRef> space_, reductions_;
   NodeRef place_ = nullptr, results_ = nullptr, buffer_ = nullptr;
 };
