@@ -67,7 +67,7 @@ TEST_CASE("matrix products: large ones of f32 alone, and none of a batch") {
   auto none = [&](const Tensor& product) {
     return std::ranges::none_of(parts(product), has_matrices);
   };
-  CHECK(none(matmul(input("c", {256, 512}), b)));  // little work
+  CHECK(none(matmul(input("c", {256, 512}), b)));                           // little work
   CHECK(none(matmul(input("h", {1024, 1023}), input("i", {1023, 1024}))));  // no fours
   CHECK(none(matmul(input("d", {64, 16384}), input("e", {16384, 1024}))));
   CHECK(none(matmul(cast(a, DType::BF16), cast(b, DType::BF16))));
