@@ -42,6 +42,7 @@ Json row_json(const BenchRow& row) {
                   .set("peer_value", row.peer_value ? Json(*row.peer_value) : Json())
                   .set("ratio", ratio ? Json(*ratio) : Json());
   if (!row.note.empty()) json.set("note", row.note);
+  if (row.of_halves) json.set("matmul_precision", "high");
   return json;
 }
 
@@ -81,6 +82,8 @@ void BenchReport::finish() {
   for (const BenchRow& row : rows_)
     if (!row.note.empty() && std::ranges::find(notes, row.note) == notes.end())
       notes.push_back(row.note);
+  if (std::ranges::any_of(rows_, &BenchRow::of_halves))
+    notes.emplace_back("large products of f32 were made of f16 halves (--matmul-precision high)");
   if (!notes.empty()) write("\n");
   for (std::string_view note : notes) write(fmt::format("{}\n", note));
 }

@@ -20,6 +20,7 @@ struct BenchRow {
   std::string peer;                  // who it is compared with; empty: nobody
   std::optional<double> peer_value;  // none: the peer is missing
   std::string note;
+  bool of_halves = false;  // products of f32 were made of f16 halves: --matmul-precision high
 
   std::optional<double> ratio() const;  // above 1: ours is better
 };

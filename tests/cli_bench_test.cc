@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli_runner.h"
+#include "environment_scope.h"
 
 using namespace anneal;
 
@@ -67,6 +68,16 @@ TEST_CASE("cli: bench compares a GPU with a GPU") {
     CHECK(contains(row["note"], "built for CUDA"));
   else
     CHECK(contains(row["peer"], "PyTorch"));
+  CHECK_FALSE(row.contains("matmul_precision"));
+}
+
+TEST_CASE("cli: bench says when products of f32 are not made in f32") {
+  const EnvironmentScope tiles("ANNEAL_WEBGPU_TILES", "gpu"),
+      matrices("ANNEAL_WEBGPU_MATRICES", "spelled");
+  const std::string command = std::string(kQuick) + " --device webgpu";
+  CHECK(json_of(command)["rows"][0]["matmul_precision"] == "high");
+  CHECK(contains(anneal_run(command + " 2>/dev/null").output,
+                 "made of f16 halves (--matmul-precision high)"));
 }
 
 TEST_CASE("cli: bench compares a GPU's memory with copying it there") {

@@ -59,8 +59,7 @@ struct GroupProduct {
   std::vector<size_t> summed;
   int64_t depth = 16;  // terms that are copied at once
   int64_t blocks = 1;  // of so many, which a round of the loop over them takes one after the other
-  bool read_ahead = true;  // the next block while this one is added up
-  int64_t unroll = 4;      // terms that are added one after the other
+  int64_t unroll = 4;  // terms that are added one after the other
   std::vector<GroupOperand> staged;
   bool zeros_add_nothing = false;  // terms beyond the end, copied as zeros
   std::vector<GroupBound> bounds;

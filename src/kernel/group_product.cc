@@ -64,8 +64,9 @@ Emitter::State GroupProductEmitter::add_all(const TermRange& range) {
   if (plan_.staged.empty()) {
     add_terms(state, range);
   } else {
+    // What the next block needs is on its way while this one is added up.
     const auto sums = static_cast<std::ptrdiff_t>(state.size());
-    if (plan_.read_ahead) read_block(range.begin, state);
+    read_block(range.begin, state);
     ValueId begin = code_.open_loop(range.begin, range.end, code_.index(plan_.terms_of_round()),
                                     range.may_be_empty);
     Emitter::State carried;
@@ -77,10 +78,9 @@ Emitter::State GroupProductEmitter::add_all(const TermRange& range) {
       // Behind the last block it is read again rather than nothing: that takes no conditions.
       if (block + 1 == plan_.blocks && only_whole_blocks())
         further = code_.min(further, code_.index(static_value(terms_) - plan_.depth));
-      if (!plan_.read_ahead) read_block(here, next);
       write_block(here, std::span(next).subspan(static_cast<size_t>(sums)));
       Emitter::State totals(next.begin(), next.begin() + sums), ahead;
-      if (plan_.read_ahead) read_block(further, ahead);
+      read_block(further, ahead);
       add_block(totals, here);
       next = std::move(totals);
       next.insert(next.end(), ahead.begin(), ahead.end());
