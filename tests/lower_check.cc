@@ -66,6 +66,17 @@ Capabilities matrix_device() {
   return capabilities;
 }
 
+std::vector<Program> programs_of(const Schedule& schedule, const Capabilities& capabilities) {
+  GraphScope scope(*schedule.graph);
+  std::vector<Program> programs;
+  for (const Kernel& kernel : schedule.kernels)
+    for (const KernelPhase& phase : kernel.phases)
+      for (const KernelPart& part : phase)
+        programs.push_back(
+            lower(part.body, {.capabilities = capabilities, .disabled = {}}).program);
+  return programs;
+}
+
 void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, uint64_t seed) {
   auto variable = [&](NodeRef node) -> int64_t {
     for (size_t i = 0; i < body.variables.size(); ++i)

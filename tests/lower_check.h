@@ -4,13 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "schedule/capabilities.h"
-#include "schedule/kernel_body.h"
+#include "kernel/program.h"
+#include "schedule/schedule.h"
 
 namespace anneal {
 
 // Lanes are threads, with units for products of matrices.
 Capabilities matrix_device();
+
+// The programs of all parts, in order.
+std::vector<Program> programs_of(const Schedule& schedule, const Capabilities& capabilities);
 
 // Fails the running test where a lowered program differs. `sizes` are the body's variables.
 void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes = {},

@@ -5,7 +5,6 @@
 
 #include <anneal/anneal.h>
 
-#include "kernel/lower.h"
 #include "lower_check.h"
 #include "schedule/schedule.h"
 #include "transform/simplify.h"
@@ -35,14 +34,7 @@ bool has_matrices(const Program& program) {
 }
 
 std::vector<Program> parts_of(const Schedule& schedule) {
-  GraphScope scope(*schedule.graph);
-  std::vector<Program> programs;
-  for (const Kernel& kernel : schedule.kernels)
-    for (const KernelPhase& phase : kernel.phases)
-      for (const KernelPart& part : phase)
-        programs.push_back(
-            lower(part.body, {.capabilities = matrix_device(), .disabled = {}}).program);
-  return programs;
+  return programs_of(schedule, matrix_device());
 }
 
 // Parts of a schedule whose programs multiply matrices, each compared with what its body says.

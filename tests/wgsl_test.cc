@@ -10,7 +10,7 @@
 
 #include "codegen/wgsl/library.h"
 #include "codegen/wgsl/unused.h"
-#include "kernel/lower.h"
+#include "lower_check.h"
 #include "schedule/schedule.h"
 #include "transform/simplify.h"
 
@@ -36,15 +36,7 @@ std::vector<Program> kernels_of(const Tensor& tensor,
   const std::vector<NodeRef> roots = simplify_program(std::vector<NodeRef>{tensor.node()});
   ScheduleOptions options;
   options.capabilities = capabilities;
-  const Schedule schedule = schedule_program(roots, options);
-  GraphScope scope(*schedule.graph);
-  std::vector<Program> programs;
-  for (const Kernel& kernel : schedule.kernels)
-    for (const KernelPhase& phase : kernel.phases)
-      for (const KernelPart& part : phase)
-        programs.push_back(
-            lower(part.body, {.capabilities = options.capabilities, .disabled = {}}).program);
-  return programs;
+  return programs_of(schedule_program(roots, options), capabilities);
 }
 
 // In instructions.

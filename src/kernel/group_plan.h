@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/node.h"
+#include "kernel/program.h"
 
 namespace anneal {
 
@@ -74,7 +75,9 @@ struct GroupProduct {
     int64_t row_length, stride, rows;  // the length of one operand's row
   };
   MatrixBlock matrix_block(bool of_rows) const;
-  static constexpr int64_t kSumStride = 20, kSumElements = 16 * kSumStride;  // of a matrix of sums
+  // Of a matrix of sums: how it lies in fast memory, and what one of its threads stores.
+  static constexpr int64_t kSumStride = 20, kSumElements = kMatrixSide * kSumStride;
+  static constexpr int kRowsOfThread = 2, kColumnsOfThread = 4;
   int threads() const { return rows.threads * columns.threads; }
   int64_t terms_of_round() const { return depth * blocks; }
 };

@@ -8,8 +8,8 @@ namespace anneal {
 namespace {
 
 constexpr int64_t kSumStride = GroupProduct::kSumStride, kSumElements = GroupProduct::kSumElements;
-// A thread stores so many rows and columns of a matrix.
-constexpr int kRowsOfThread = 2, kColumnsOfThread = 4;
+constexpr int kRowsOfThread = GroupProduct::kRowsOfThread,
+              kColumnsOfThread = GroupProduct::kColumnsOfThread;
 constexpr int kThreadsOfRow = kMatrixSide / kColumnsOfThread;
 
 class MatrixProductEmitter : public GroupProductEmitter {

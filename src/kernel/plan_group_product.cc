@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "kernel/plan.h"
-#include "kernel/program.h"
 #include "schedule/axis_bounds.h"
 
 namespace anneal {
@@ -37,7 +36,6 @@ constexpr TileShape kDirectShapes[] = {
 constexpr double kSpeedOfFew = 0.75;  // of fewer than that
 // Where units multiply matrices: threads of one are 8 x 4, with 2 x 4 elements of a matrix each.
 constexpr TileShape kMatrixShapes[] = {{16, 8, 16, 8, 1.0, 2}, {16, 4, 8, 8, 0.6, 4}};
-constexpr int kMatrixNeighbours = 2;  // of rows
 constexpr int64_t kMatrixDepths[] = {32, 16}, kMatrixPadding = 8, kTermsOfMatrices = 1536;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -48,7 +46,7 @@ void set_sides(GroupProduct& plan, const TileShape& shape) {
   plan.rows.threads = shape.row_threads, plan.rows.copies = shape.row_copies;
   plan.columns.threads = shape.column_threads, plan.columns.copies = shape.column_copies;
   plan.rows.neighbours =
-      plan.matrices.empty() ? neighbours_of(shape.row_copies) : kMatrixNeighbours;
+      plan.matrices.empty() ? neighbours_of(shape.row_copies) : GroupProduct::kRowsOfThread;
   plan.columns.neighbours = neighbours_of(shape.column_copies);
 }
 

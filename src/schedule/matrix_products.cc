@@ -239,8 +239,8 @@ class Splitter {
   Values values_of(NodeRef key) {
     if (key->op != Op::Buffer) return {key, axes_of(key)};
     NodeRef elements = program_.buffers[static_cast<size_t>(schedule_buffer_of(key))].elements;
-    NodeRef axis = make_variable(fmt::format("element{}", found_.size() + program_.buffers.size()),
-                                 0, std::max<int64_t>(1, bounds(elements).max) - 1);
+    NodeRef axis = make_variable(fmt::format("element{}", program_.buffers.size()), 0,
+                                 std::max<int64_t>(1, bounds(elements).max) - 1);
     return {make(Op::Load, {key, axis, always()}), {{axis, elements}}};
   }
 
