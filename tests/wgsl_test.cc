@@ -108,6 +108,35 @@ TEST_CASE("wgsl: a product reads vectors, in one loop, ahead of what it adds") {
   }
 }
 
+// Memory that is stored to could be what is loaded, for all that a driver knows: it would wait for
+// each load in turn.
+TEST_CASE("wgsl: what sums become is loaded before any of it is stored") {
+  const Tensor a = input("a", {4096, 512}), b = input("b", {512, 4096}),
+               c = input("c", {4096, 4096});
+  const std::string text = wgsl::write_shader(kernels_of(matmul(a, b) * c)[0]).text;
+  size_t loads = 0;
+  const size_t store = text.find("  b0[");
+  REQUIRE(store != std::string::npos);
+  for (size_t at = text.find(" = b3["); at < store; at = text.find(" = b3[", at + 1)) ++loads;
+  CHECK_MESSAGE(loads == 8, text);  // vectors of four
+}
+
+// Short rows need no more threads than run together, which have no need to wait for each other.
+TEST_CASE("wgsl: short rows are reduced within a subgroup") {
+  auto shader = [](const Tensor& x) {
+    return wgsl::write_shader(kernels_of(softmax(x))[0], {.subgroup = 32}).text;
+  };
+  const std::string rows = shader(input("x", {4096, 256}));
+  CHECK_MESSAGE(rows.find("@workgroup_size(32)") != std::string::npos, rows);
+  CHECK_MESSAGE(rows.find("workgroupBarrier") == std::string::npos, rows);
+  CHECK_MESSAGE(rows.find("b1: array<vec4<f32>>") != std::string::npos, rows);
+  for (const Tensor& x : {input("x", {4096, 4096}), input("x", {16, 256})}) {
+    const std::string others = shader(x);
+    CHECK_MESSAGE(others.find("@workgroup_size(128)") != std::string::npos, others);
+    CHECK_MESSAGE(others.find("workgroupBarrier") != std::string::npos, others);
+  }
+}
+
 TEST_CASE("wgsl: matrices are the adapter's, or spelled out") {
   Capabilities units = gpu_capabilities();
   units.fast_memory_bytes = 48 << 10;

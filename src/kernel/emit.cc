@@ -445,6 +445,25 @@ void Emitter::stores(std::span<const NodeRef> stores, std::span<const AxisLoop> 
   }
 }
 
+void Emitter::stores_with_loads_ahead(std::span<const NodeRef> stores, int ahead) {
+  Serving serving(*this, {stores.begin(), stores.end()});
+  AxisSet axes;
+  for (NodeRef each : stores) axes = axes | analysis_.listed_set(each);
+  std::vector<NodeRef> loads;  // an element for each that is stored
+  for (NodeRef node : topological_order(stores))
+    if (node->op == Op::Load && analysis_.free(node) == axes) loads.push_back(node);
+  const std::vector<Coordinate> all = coordinates(axes);
+  const size_t together =
+      loads.empty() ? all.size() : std::max<size_t>(1, static_cast<size_t>(ahead) / loads.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i % together == 0)
+      for (size_t j = i; j < std::min(i + together, all.size()); ++j)
+        for (NodeRef load : loads) value(load, all[j]);
+    for (NodeRef each : stores) value(each->source(3), all[i]);
+    for (NodeRef each : stores) store(each, all[i]);
+  }
+}
+
 // ---- reductions
 
 // Those that can run in the same loop: over the same axes, in the same place, and none waits for

@@ -144,6 +144,9 @@ class Emitter {
   // Stores over the axes of `loops`, which are bound here; of several, the values of each element
   // are all computed before any is stored.
   void stores(std::span<const NodeRef> stores, std::span<const AxisLoop> loops);
+  // The same within what is bound; so many values are loaded before what is made of the first is
+  // stored. A compiler may not do that itself: memory that is written could be the same.
+  void stores_with_loads_ahead(std::span<const NodeRef> stores, int ahead);
 
   ValueId value(NodeRef node, Coordinate at);
   // Has memory bring what a load would find so many elements further on.

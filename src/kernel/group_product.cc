@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kThreadsAtOnce = 32, kThreadsAcross = 8;
 constexpr size_t kTogether = 4;  // elements that are stored at once
+constexpr int kLoadsAhead = 32;  // of what sums become; registers that operands had are free then
 
 // How far copies are from a thread's first element.
 std::vector<int64_t> distances(const GroupSide& side) {
@@ -53,7 +54,7 @@ NodeRef GroupProductEmitter::run() {
   for (size_t i = 0; i < each.size(); ++i)
     emitter_.remember(each[i].reduction, each[i].at,
                       emitter_.or_empty(each[i].reduction, state[i]));
-  emitter_.stores(plan_.stores, {});
+  emitter_.stores_with_loads_ahead(plan_.stores, kLoadsAhead);
 
   NodeRef cells = index_mul(index_mul(count_of(analysis_, plan_.others), down), across);
   return simplify(cells);

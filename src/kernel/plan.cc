@@ -231,8 +231,9 @@ size_t Planner::nodes_of_all_regions() const {
 void Planner::take_neighbours(const Region& region, size_t axis, Tile& tile) const {
   constexpr int kAtOnce = 4;
   const int most = most_copies(region.nodes.size());
-  // Rows that are kept are read faster one by one.
-  if (can_turn() || !analysis_.body().tiles.empty() || tile.lanes == 1 || lanes_ == 1) return;
+  if (can_turn() || tile.lanes == 1 || lanes_ == 1) return;
+  // Long rows that are kept are read faster one by one.
+  if (!analysis_.body().tiles.empty() && lanes_ == capabilities_.group_threads) return;
   if (most < kAtOnce) return;
   if (analysis_.size_multiple(axis) % kAtOnce != 0) return;
   if (analysis_.expected_size(axis) < int64_t{kAtOnce} * tile.lanes) return;
@@ -430,6 +431,27 @@ void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
   }
 }
 
+// Of a group that has a row: a few elements for each, which it keeps in registers, and the fewer
+// threads there are, the less they wait for each other. But of few rows all threads are wanted.
+int Planner::threads_of_rows(size_t vector_axis) {
+  constexpr int64_t kElements = 16;
+  constexpr double kBusy = 0.25;
+  double rows = 1;
+  int64_t longest = 1;
+  for (size_t axis : common_axes().list())
+    if (axis == vector_axis)
+      longest = analysis_.expected_size(axis);
+    else
+      rows *= static_cast<double>(analysis_.expected_size(axis));
+  for (const Region& region : regions_)
+    if (const size_t axis = best_own_axis(region); axis != kNoAxis)
+      longest = std::max(longest, analysis_.expected_size(axis));
+  const double busy = kBusy * static_cast<double>(capabilities_.parallel_threads);
+  int threads = std::min(capabilities_.subgroup_threads, lanes_);
+  while (threads < lanes_ && (threads * kElements < longest || threads * rows < busy)) threads *= 2;
+  return threads;
+}
+
 CellPlan Planner::plan_cell() {
   CellPlan plan;
   if (groups_.empty()) return plan;
@@ -437,6 +459,12 @@ CellPlan Planner::plan_cell() {
   // A tile holds one row, so rows come one by one.
   const bool tiles = !analysis_.body().tiles.empty();
   const size_t vector_axis = tiles ? kNoAxis : choose_vector_axis(common);
+  const bool along_rows =
+      !analysis_.reductions().empty() &&
+      std::ranges::none_of(analysis_.reductions(), [&](NodeRef reduction) {
+        return vector_axis != kNoAxis && analysis_.free(reduction).contains(vector_axis);
+      });
+  if (!can_turn() && along_rows) lanes_ = threads_of_rows(vector_axis);
   NodeRef first = groups_.back()[0];
   const std::vector<size_t> order =
       tiles ? common.list() : by_stride(common.list(), first, vector_axis);

@@ -174,6 +174,7 @@ class Planner {
   bool is_reused_along(const Region& region, size_t axis);
   void turn_blocks(size_t vector_axis, CellPlan& plan);
   void choose_register_tile(size_t vector_axis, CellPlan& plan);
+  int threads_of_rows(size_t vector_axis);
   int copies_of_stream(const Region& region, size_t axis) const;
   std::vector<size_t> by_stride(const std::vector<size_t>& axes, NodeRef access, size_t last);
   void choose_blocks(size_t vector_axis, CellPlan& plan);

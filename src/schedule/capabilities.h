@@ -13,6 +13,7 @@ struct Capabilities {
   // to others through memory. 0: lanes are parts of registers.
   int group_threads = 0;
   int most_group_threads = 0;    // of any group
+  int subgroup_threads = 32;     // that run together in any case
   int64_t parallel_threads = 0;  // that keep the device busy
   bool stage_products = true;    // operands of products are worth copying into fast memory
   int vector_registers = 32;

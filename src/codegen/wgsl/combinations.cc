@@ -29,7 +29,8 @@ std::string Combinations::text() {
     const std::string type = arithmetic_.type(what.second);
     const std::string kept = is_bool(what.second) ? "u32" : type;
     const std::string memory = fmt::format("scratch_{}", kept == "vec2<u32>" ? "words" : kept);
-    if (scratch.emplace(memory, kept).second)
+    const bool through_memory = !use_subgroups() || threads_ > subgroup_;
+    if (through_memory && scratch.emplace(memory, kept).second)
       text += fmt::format("var<workgroup> {}: array<{}, {}>;\n", memory, kept, threads_);
     auto read = [&](const std::string& at) {
       const std::string element = fmt::format("{}[{}]", memory, at);
@@ -52,6 +53,10 @@ std::string Combinations::text() {
       for (int distance = subgroup_ / 2; distance > 0; distance /= 2)
         text += fmt::format("  total = {};\n",
                             with(fmt::format("subgroupShuffleXor(total, {}u)", distance)));
+      if (threads_ == subgroup_) {
+        text += "  return total;\n}\n";
+        continue;
+      }
       text += fmt::format(
           "  workgroupBarrier();\n"
           "  if (lane % {0}u == 0u) {{ {1}[lane / {0}u] = {2}; }}\n"

@@ -505,6 +505,7 @@ Capabilities webgpu_capabilities(const Gpu& gpu, const WebGpuOptions& options) {
   capabilities.max_buffer_bytes = std::min(limits.storage_binding_bytes, limits.buffer_bytes);
   capabilities.group_threads = cpu ? 32 : 128;
   capabilities.most_group_threads = std::min(limits.workgroup_invocations, cpu ? 32 : 256);
+  capabilities.subgroup_threads = std::max(32, gpu.adapter().subgroup_max);
   capabilities.parallel_threads = cpu ? 64 : 65536;
   capabilities.stage_products = !cpu;
   capabilities.vector_bytes = 4 * capabilities.group_threads;
