@@ -9,6 +9,9 @@ NamedGradient find_named_gradient(std::string_view symbol) {
   if (name == "conv") return conv_gradient;
   if (name == "conv_transpose") return conv_transpose_gradient;
   if (name == "conv_weights") return conv_weights_gradient;
+  if (name == "gelu") return gelu_gradient;
+  if (name == "gelu_tanh") return gelu_tanh_gradient;
+  if (name == "softmax") return softmax_gradient;
   return nullptr;
 }
 

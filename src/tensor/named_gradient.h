@@ -27,4 +27,9 @@ std::vector<Tensor> conv_transpose_gradient(NodeRef node, const Tensor& gradient
 // Of the gradient of a convolution with respect to its weight: of x and the result's gradient.
 std::vector<Tensor> conv_weights_gradient(NodeRef node, const Tensor& gradient);
 
+// "gelu", "gelu_tanh", "softmax axis": of x.
+std::vector<Tensor> gelu_gradient(NodeRef node, const Tensor& gradient);
+std::vector<Tensor> gelu_tanh_gradient(NodeRef node, const Tensor& gradient);
+std::vector<Tensor> softmax_gradient(NodeRef node, const Tensor& gradient);
+
 }  // namespace anneal
