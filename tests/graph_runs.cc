@@ -316,8 +316,8 @@ std::string Toggle::text() const {
 
 const std::vector<Toggle>& schedule_toggles() {
   static const std::vector<Toggle> toggles =
-      toggles_of({"spread-scatter", "inline", "in-place", "tile", "group", "pick", "masks",
-                  "flatten", "matrices", "split-reduce", "merge"});
+      toggles_of({"spread-scatter", "slopes", "inline", "in-place", "tile", "group", "pick",
+                  "masks", "flatten", "matrices", "split-reduce", "merge"});
   return toggles;
 }
 

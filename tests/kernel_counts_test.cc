@@ -229,6 +229,43 @@ TEST_CASE("kernel counts: a product that is turned is stored the way it is wante
     if (node->op == Op::Load) CHECK(factor_of(node->source(1), inner) == 1);
 }
 
+// The activation is stored for the product after it, and its slope instead of what both are made
+// of: its gradient then needs no exponentials.
+TEST_CASE("kernel counts: slopes of activations are made where these are") {
+  const Tensor x = input("x", {512, 256}), up = input("up", {256, 1024}),
+               bias = input("bias", {1024}), down = input("down", {1024, 256});
+  Capabilities gpu = many_threads();
+  gpu.flops_per_byte = 4;
+  auto kernels_with_exp = [&](Tensor (*activation)(const Operand&),
+                              const std::vector<std::string>& disabled) {
+    const Tensor y = matmul(activation(matmul(x, up) + bias), down);
+    std::vector<Tensor> results = grad(sum(y * y), {x, up, bias, down});
+    const Schedule schedule = schedule_program(simplified(results), ScheduleOptions{gpu, disabled});
+    int count = 0, stores = 0;
+    for (const Kernel& kernel : schedule.kernels)
+      for (const KernelPhase& phase : kernel.phases)
+        for (const KernelPart& part : phase) {
+          const std::vector<NodeRef> nodes = topological_order(part.body.stores);
+          auto is_costly = [](NodeRef node) { return node->op == Op::Erf || node->op == Op::Tanh; };
+          if (std::ranges::none_of(nodes, is_costly)) continue;
+          ++count;
+          stores += static_cast<int>(part.body.stores.size());
+        }
+    return std::pair(count, stores);
+  };
+  for (auto* activation : {&gelu, &gelu_tanh}) {
+    CHECK(kernels_with_exp(activation, {}) == std::pair(1, 2));
+    CHECK(kernels_with_exp(activation, {"slopes"}) == std::pair(2, 3));
+  }
+  // A rectifier's costs nothing.
+  auto values_stored = [&](const std::vector<std::string>& disabled) {
+    const Tensor y = matmul(relu(matmul(x, up) + bias), down);
+    return schedule_program(simplified(grad(sum(y * y), {x, up})), ScheduleOptions{gpu, disabled})
+        .buffers.size();
+  };
+  CHECK(values_stored({}) == values_stored({"slopes"}));
+}
+
 TEST_CASE("kernel counts: products of masked values know the mask") {
   const int64_t tokens = 512;
   const Tensor q = input("q", {256, tokens, 32}), k = input("k", {256, tokens, 32}),

@@ -16,6 +16,7 @@
 #include "schedule/matrix_products.h"
 #include "schedule/pick_terms.h"
 #include "schedule/rangeify.h"
+#include "schedule/slopes.h"
 #include "schedule/split_reduce.h"
 #include "schedule/spread_scatter.h"
 #include "schedule/tile_group.h"
@@ -145,6 +146,9 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
   GraphScope scope(*schedule.graph);
   keep_what_is_replaced(copies);
   if (enabled(options, "spread-scatter")) copies = spread_scatters(copies, options.capabilities);
+  const bool groups_make_operands =
+      options.capabilities.group_threads > 0 && options.capabilities.stage_products;
+  if (groups_make_operands && enabled(options, "slopes")) copies = store_slopes(copies);
   NodeMap<BufferLimit> stored_for_limits;
   for (int round = 0;; ++round) {
     Rangified program = rangeify(copies, options);

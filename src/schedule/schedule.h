@@ -65,8 +65,8 @@ struct Schedule {
   std::vector<int> outputs;  // the buffer that holds root i in the end; external for an Assign
 };
 
-// Passes to leave out, by name, for tests: "spread-scatter", "inline", "in-place", "tile", "group",
-// "pick", "masks", "flatten", "matrices", "split-reduce", "merge".
+// Passes to leave out, by name, for tests: "spread-scatter", "slopes", "inline", "in-place",
+// "tile", "group", "pick", "masks", "flatten", "matrices", "split-reduce", "merge".
 struct ScheduleOptions {
   Capabilities capabilities;
   std::vector<std::string> disabled;
