@@ -19,8 +19,9 @@ class Slopes {
   explicit Slopes(std::span<const NodeRef> roots) : order_(topological_order(roots)) {
     for (NodeRef node : order_) {
       base_[node] = base_of(node);
+      users_.insert(node, {});
       for (NodeRef source : node->tensors()) {
-        users_[source].push_back(node);
+        users_.find(source)->push_back(node);
         if (NodeRef base = base_[source]; base && base != base_[node]) wanted(base, source);
       }
     }
@@ -74,14 +75,14 @@ class Slopes {
     if (!is_elementwise(node->op) && !is_movement(node->op)) return false;
     const double elements = element_estimate(*node->shape);
     return std::ranges::any_of(node->tensors(), [&](NodeRef source) {
-      return users_[source].size() == 1 && element_estimate(*source->shape) == elements &&
+      return users_.find(source)->size() == 1 && element_estimate(*source->shape) == elements &&
              ends_product(source);
     });
   }
 
   // Whether it is multiplied in a product, moved or not.
   bool is_operand(NodeRef node, bool multiplied = false) {
-    return std::ranges::any_of(users_[node], [&](NodeRef user) {
+    return std::ranges::any_of(*users_.find(node), [&](NodeRef user) {
       if (is_product(user)) return multiplied;
       const bool multiplies = user->op == Op::Mul && !multiplied;
       return (is_movement(user->op) || multiplies) && is_operand(user, multiplied || multiplies);
