@@ -18,7 +18,6 @@ namespace anneal::cli {
 namespace {
 
 constexpr int64_t kScored = 250;      // images at a time
-constexpr int64_t kWarmUp = 20;       // steps
 constexpr int64_t kDynamicSizes = 8;  // batches of dynmlp are of so many sizes
 
 // MNIST's mean and deviation; drawn digits have nearly the same.
@@ -48,8 +47,12 @@ io::ImageData find_images(const std::string& data) {
 // Warms up and falls to a twentieth over the steps that the model has by default, whatever --steps
 // says: a run that goes on further does what it would have done anyway.
 optim::Schedule learning_rate(const Settings& settings) {
-  const int64_t falling = settings.row->steps - kWarmUp;
-  return optim::warm_up(kWarmUp, optim::cosine(settings.lr, settings.lr / 20, falling));
+  // A rectifier at its edge goes one way or the other by the last bit of a sum, and of what becomes
+  // of that in perceptrons Adam's first steps make much: while they are short, devices stay
+  // together.
+  const int64_t rising = settings.row->name == "conv" ? 20 : 150;
+  const int64_t falling = settings.row->steps - rising;
+  return optim::warm_up(rising, optim::cosine(settings.lr, settings.lr / 20, falling));
 }
 
 class ImageTask : public Task {
