@@ -38,12 +38,11 @@ void add(const BenchContext& context, std::string_view name, double value, std::
 }
 
 // From the graph of a training step, gradients taken, to kernels in order.
-void bench_scheduling(const BenchContext& context) {
-  constexpr std::string_view kName = "schedule a step of GPT-2 small";
-  if (!context.begin(kBench, kName)) return;
+void bench_scheduling(const BenchContext& context, std::string_view name, int64_t layers) {
+  if (!context.begin(kBench, name)) return;
   Graph graph;
   GraphScope scope(graph);
-  const models::Program program = models::gpt({});
+  const models::Program program = models::gpt({.layers = layers});
   std::vector<NodeRef> roots = nodes_of(program.updates);
   roots.insert(roots.begin(), program.loss.node());
   double least = std::numeric_limits<double>::infinity();
@@ -54,8 +53,8 @@ void bench_scheduling(const BenchContext& context) {
                            simplify_program(roots), {context.device.capabilities(), {}});
                        kernels = schedule.kernels.size();
                      }));
-  add(context, kName, least,
-      fmt::format("a step of GPT-2 small: {} nodes, {} kernels", count_nodes(roots), kernels));
+  add(context, name, least,
+      fmt::format("{} layers: {} nodes, {} kernels", layers, count_nodes(roots), kernels));
 }
 
 // Programs of the built-in steps, each different one once.
@@ -158,7 +157,8 @@ void bench_warm_start(const BenchContext& context) {
 // Nothing here depends on the threads that run kernels.
 void bench_compile(const BenchContext& context) {
   if (!context.first) return;
-  bench_scheduling(context);
+  bench_scheduling(context, "schedule a step of GPT-2 small", 12);
+  bench_scheduling(context, "schedule one four times as deep", 48);
   bench_llvm(context);
   bench_warm_start(context);
 }

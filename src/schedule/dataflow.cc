@@ -64,6 +64,7 @@ void Dataflow::extend(const Rangified& program) {
   before_.emplace_back();
   after_.emplace_back();
   merged_.push_back(0);
+  if (!ranks_.empty()) ranks_.push_back(0);
   readers_.resize(program.buffers.size());
   writer_.resize(program.buffers.size(), -1);
   for (int buffer : program.fragments.back().writes) writer_[index(buffer)] = fragment;
@@ -77,6 +78,28 @@ void Dataflow::add(int from, int to) {
   if (from < 0 || to < 0 || from == to) return;
   insert(after_[index(from)], to);
   insert(before_[index(to)], from);
+  if (!ranks_.empty()) raise(to, ranks_[index(from)] + 1);
+}
+
+const std::vector<int>& Dataflow::ranks() const {
+  if (ranks_.empty()) ranks_ = levels();
+  return ranks_;
+}
+
+void Dataflow::raise(int fragment, int least) {
+  struct Raise {
+    int fragment, least;
+  };
+  std::vector<Raise> waiting{{fragment, least}};
+  while (!waiting.empty()) {
+    const Raise next = waiting.back();
+    waiting.pop_back();
+    int& rank = ranks_[index(next.fragment)];
+    if (rank >= next.least) continue;
+    rank = next.least;
+    if (index(rank) > 4 * after_.size()) throw InternalError("kernels wait for each other");
+    for (int later : after(next.fragment)) waiting.push_back({later, rank + 1});
+  }
 }
 
 void Dataflow::write_after_reads(const AssignedBuffer& assigned) {
@@ -100,22 +123,38 @@ void Dataflow::merge(int fragment, int into) {
   for (std::vector<int>& readers : readers_) replace(readers, fragment, into);
 }
 
-bool Dataflow::search(std::vector<int> from, int to) const {
-  std::vector<char> seen(after_.size(), 0);
-  while (!from.empty()) {
-    const int fragment = from.back();
-    from.pop_back();
-    if (fragment == to) return true;
-    if (seen[index(fragment)]++) continue;
-    from.insert(from.end(), after_[index(fragment)].begin(), after_[index(fragment)].end());
+void Dataflow::search(std::span<const int> from, std::vector<int>& wanted) const {
+  const std::vector<int>& rank = ranks();
+  int highest = 0;
+  for (int fragment : wanted) highest = std::max(highest, rank[index(fragment)]);
+  searches_.resize(after_.size(), 0);
+  ++search_;
+  std::vector<int> waiting;
+  auto visit = [&](int fragment) {
+    if (rank[index(fragment)] > highest || searches_[index(fragment)] == search_) return;
+    searches_[index(fragment)] = search_;
+    if (rank[index(fragment)] < highest) waiting.push_back(fragment);
+  };
+  const bool one = wanted.size() == 1;
+  for (int fragment : from) visit(fragment);
+  while (!waiting.empty() && !(one && searches_[index(wanted[0])] == search_)) {
+    const int fragment = waiting.back();
+    waiting.pop_back();
+    for (int next : after(fragment)) visit(next);
   }
-  return false;
+  std::erase_if(wanted, [&](int fragment) { return searches_[index(fragment)] == search_; });
 }
 
 bool Dataflow::has_detour(int from, int to) const {
-  std::vector<int> next = after_[index(from)];
+  std::vector<int> next = after(from), wanted{to};
   std::erase(next, to);
-  return search(std::move(next), to);
+  search(next, wanted);
+  return wanted.empty();
+}
+
+std::vector<int> Dataflow::not_reached(int from, std::vector<int> among) const {
+  search({&from, 1}, among);
+  return among;
 }
 
 std::vector<int> Dataflow::order() const {

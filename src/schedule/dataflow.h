@@ -1,6 +1,7 @@
 // Which kernel in the making must come before which. Must not change what they compute.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "schedule/rangeify.h"
@@ -27,7 +28,8 @@ class Dataflow {
   int writer(int buffer) const { return writer_[index(buffer)]; }
   const std::vector<int>& readers(int buffer) const { return readers_[index(buffer)]; }
 
-  bool reaches(int from, int to) const { return search({from}, to); }
+  bool reaches(int from, int to) const { return not_reached(from, {to}).empty(); }
+  std::vector<int> not_reached(int from, std::vector<int> among) const;
   // A way from one to the other that is not the direct edge alone.
   bool has_detour(int from, int to) const;
 
@@ -38,12 +40,20 @@ class Dataflow {
 
  private:
   static size_t index(int number) { return static_cast<size_t>(number); }
-  bool search(std::vector<int> from, int to) const;
+  // Leaves of those wanted what cannot be reached.
+  void search(std::span<const int> from, std::vector<int>& wanted) const;
   void read(const Rangified& program, int buffer, int reader);
+  const std::vector<int>& ranks() const;
+  void raise(int fragment, int least);
 
   std::vector<std::vector<int>> before_, after_, readers_;
   std::vector<int> writer_;
   std::vector<char> merged_;
+  // By fragment, rising along the order, once it was asked for: who has a higher one comes before
+  // none that has a lower.
+  mutable std::vector<int> ranks_;
+  mutable std::vector<int> searches_;  // by fragment: the last search that came by
+  mutable int search_ = 0;
 };
 
 }  // namespace anneal

@@ -145,12 +145,12 @@ class Grouper {
   // Whether others that need the producer would have to wait for something that only the consumer
   // needs.
   bool holds_others_up(int producer, int consumer) {
-    for (int other : flow_.after(producer)) {
-      if (other == consumer || flow_.reaches(consumer, other)) continue;
-      for (int awaited : flow_.before(consumer))
-        if (awaited != producer && !flow_.reaches(awaited, other)) return true;
-    }
-    return false;
+    std::vector<int> others = flow_.after(producer);
+    std::erase(others, consumer);
+    others = flow_.not_reached(consumer, std::move(others));
+    return !others.empty() && std::ranges::any_of(flow_.before(consumer), [&](int awaited) {
+      return awaited != producer && !flow_.not_reached(awaited, others).empty();
+    });
   }
 
   // What the two would be together.

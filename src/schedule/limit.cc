@@ -8,6 +8,7 @@
 #include "base/call_site.h"
 #include "ir/build.h"
 #include "ir/index.h"
+#include "ir/post_order.h"
 #include "symbolic/bounds.h"
 #include "symbolic/simplify.h"
 
@@ -57,40 +58,74 @@ class Cut {
   // The smallest value that takes at least one buffer away when it is stored, of equals the one
   // that takes most.
   Choice choose_one(const Fragment& fragment, size_t most_buffers) {
-    const size_t all = leaves(sinks_, nullptr).size();
+    const NodeMap<size_t> only_for = leaves_only_for();
     Choice best;
     for (NodeRef node : fragment.nodes) {
       const bool value = is_elementwise(node->op) || is_reduce(node->op);
       if (!value || stored_.contains(node) || std::ranges::count(sinks_, node) > 0) continue;
-      const size_t without = leaves(sinks_, node).size();
-      if (without + 1 >= all) continue;
+      const size_t* saved = only_for.find(node);
+      if (!saved || *saved <= 1) continue;
       const double bytes =
           static_cast<double>(bounds(simplify(element_count_expr(node->shape->dims()))).max) *
           static_cast<double>(byte_size(node->dtype));
-      // Itself is the buffer that it writes.
-      const bool fits = leaves(node->sources(), nullptr).size() < most_buffers;
-      const Choice choice{node, bytes, all - without - 1, fits};
+      const Choice choice{node, bytes, *saved - 1, fits(node, most_buffers)};
       if (choice.better_than(best)) best = choice;
     }
     return best;
   }
 
-  // That are read for these values, when `stored` is there already.
-  std::set<NodeRef> leaves(std::span<const NodeRef> values, NodeRef stored) const {
-    std::set<NodeRef> found;
+  bool is_leaf(NodeRef node) const { return !inside_.contains(node) || stored_.contains(node); }
+  static bool is_read(NodeRef leaf) { return leaf->op != Op::Const && leaf->dtype != DType::Index; }
+
+  // Whether a kernel may have all it reads; itself is the buffer that it writes.
+  bool fits(NodeRef value, size_t most_buffers) const {
+    size_t read = 0;
     NodeMap<char> seen;
-    std::vector<NodeRef> stack(values.begin(), values.end());
-    while (!stack.empty()) {
+    std::vector<NodeRef> stack(value->sources().begin(), value->sources().end());
+    while (!stack.empty() && read < most_buffers) {
       NodeRef node = stack.back();
       stack.pop_back();
-      if (!seen.insert(node, 1).second || node == stored) continue;
-      if (!inside_.contains(node) || stored_.contains(node)) {
-        if (node->op != Op::Const && node->dtype != DType::Index) found.insert(node);
-        continue;
-      }
-      for (NodeRef source : node->sources()) stack.push_back(source);
+      if (!seen.insert(node, 1).second) continue;
+      if (is_leaf(node))
+        read += is_read(node) ? 1 : 0;
+      else
+        stack.insert(stack.end(), node->sources().begin(), node->sources().end());
     }
-    return found;
+    return read < most_buffers;
+  }
+
+  // By value: how many leaves are read for nothing but it. Every way from a sink to a node goes
+  // through the node's gate; the gates of a node are one behind the other.
+  NodeMap<size_t> leaves_only_for() const {
+    const std::vector<NodeRef> order = post_order(sinks_, [&](NodeRef node, size_t i) -> NodeRef {
+      return is_leaf(node) || i >= node->sources().size() ? nullptr : node->source(i);
+    });
+    NodeMap<NodeRef> gate(order.size());
+    NodeMap<int> depth(order.size());
+    for (NodeRef sink : sinks_) gate[sink] = nullptr;
+    auto depth_of = [&](NodeRef node) { return node ? depth[node] : 0; };
+    auto common_gate = [&](NodeRef a, NodeRef b) {
+      while (a != b) {
+        NodeRef& inner = depth_of(a) >= depth_of(b) ? a : b;
+        inner = gate[inner];
+      }
+      return a;
+    };
+    for (size_t i = order.size(); i-- > 0;) {
+      NodeRef node = order[i];
+      depth[node] = depth_of(gate[node]) + 1;
+      if (is_leaf(node)) continue;
+      for (NodeRef source : node->sources()) {
+        const auto [known, is_first] = gate.insert(source, node);
+        if (!is_first) gate[source] = common_gate(*known, node);
+      }
+    }
+    NodeMap<size_t> count(order.size());
+    for (NodeRef node : order) {
+      if (is_leaf(node) && is_read(node)) ++count[node];
+      if (NodeRef through = gate[node]) count[through] += count[node];
+    }
+    return count;
   }
 
   NodeMap<char> inside_, stored_;
