@@ -419,6 +419,14 @@ TEST_CASE("runtime: what is faster to store is stored where there is room") {
   CHECK_FALSE(keeps_tiles(1 << 20, 1 << 20));
   CHECK(keeps_tiles(kScores / 2, 1 << 20));
   CHECK(keeps_tiles(1 << 20, kScores / 2));
+
+  // Scores that live in tiles take no buffer, however large one would be.
+  Bench bench({}, options);
+  const Tensor x = parameter("x", reshape(arange(128 * 16, DType::F32), {128, 16}) / 2048.0);
+  const Tensor attended = matmul(softmax(matmul(x, transpose(x)), 1), x);
+  const std::vector<float> got = bench.floats(attended), expected = attended.to_vector();
+  REQUIRE(got.size() == expected.size());
+  for (size_t i = 0; i < got.size(); ++i) CHECK(std::abs(got[i] - expected[i]) < 1e-5f);
 }
 
 TEST_CASE("runtime: a device with memory of its own") {

@@ -141,13 +141,13 @@ class Executor::Run {
   void check_memory() {
     const int64_t needed = needed_bytes();
     if (needed > executor_.options_.memory_limit)
-      fail_memory(needed, executor_.options_.memory_limit, "the limit is");
+      fail_memory(needed, "the limit is " + bytes_text(executor_.options_.memory_limit));
     if (needed < kSmallRun) return;
     const int64_t available = device_.available_bytes() + executor_.free_arena_bytes();
-    if (needed > available) fail_memory(needed, available, "there are");
+    if (needed > available) fail_memory(needed, "there are " + bytes_text(available));
   }
 
-  [[noreturn]] void fail_memory(int64_t needed, int64_t available, std::string_view verb) {
+  [[noreturn]] void fail_memory(int64_t needed, const std::string& available) {
     std::vector<size_t> order;
     for (size_t i = 0; i < compiled_.schedule().buffers.size(); ++i)
       if (compiled_.slots()[i] < 0) order.push_back(i);
@@ -157,9 +157,9 @@ class Executor::Run {
       largest +=
           fmt::format("{}{} ({})", i ? ", " : "", compiled_.describe(static_cast<int>(order[i])),
                       bytes_text(bytes_of(order[i])));
-    fail(fmt::format("the program needs {} for temporaries and results, {} {} on \"{}\"; the "
-                     "largest are {}",
-                     bytes_text(needed), verb, bytes_text(available), device_.name(), largest),
+    fail(fmt::format(
+             "the program needs {} for temporaries and results, {} on \"{}\"; the largest are {}",
+             bytes_text(needed), available, device_.name(), largest),
          "use smaller sizes or a narrower dtype, or evaluate parts of the program one by one");
   }
 
@@ -198,7 +198,9 @@ class Executor::Run {
       }
       arena_ = executor_.take_arena(sized_->memory.arena_bytes);
     } catch (const std::bad_alloc&) {
-      fail_memory(needed_bytes(), device_.available_bytes(), "there are about");
+      const int64_t needed = needed_bytes(), available = device_.available_bytes();
+      fail_memory(needed, available < needed ? "there are about " + bytes_text(available)
+                                             : "more than there is");  // not every device knows
     }
     for (size_t i = 0; i < schedule.buffers.size(); ++i) {
       const int slot = compiled_.slots()[i];

@@ -160,7 +160,8 @@ MemoryPlan MemoryPlanner::plan(std::span<const int64_t> sizes) const {
   for (size_t i = 0; i < buffers_.size(); ++i) {
     plan.bytes[i] = checked_bytes(plan.bytes[i], buffers_[i].element_bytes);
     if (!buffers_[i].temporary) continue;
-    if (plan.bytes[i] == 0 || lifetimes_[i].first < 0) {
+    if (lifetimes_[i].first < 0) plan.bytes[i] = 0;  // lives in tiles, or within a kernel
+    if (plan.bytes[i] == 0) {
       plan.offsets[i] = 0;
       continue;
     }
