@@ -13,6 +13,8 @@ namespace {
 
 // What is as quickly made again as an element is loaded need not be stored.
 constexpr double kMuch = 0.3;
+// Steps between a product and what is made of it, or an operand and its product.
+constexpr int kNear = 16;
 
 class Slopes {
  public:
@@ -70,23 +72,24 @@ class Slopes {
   }
 
   // A product, or what is made of one in its kernel.
-  bool ends_product(NodeRef node) {
+  bool ends_product(NodeRef node, int steps = kNear) {
     if (is_product(node)) return true;
-    if (!is_elementwise(node->op) && !is_movement(node->op)) return false;
+    if (steps == 0 || (!is_elementwise(node->op) && !is_movement(node->op))) return false;
     const double elements = element_estimate(*node->shape);
     return std::ranges::any_of(node->tensors(), [&](NodeRef source) {
       return users_.find(source)->size() == 1 && element_estimate(*source->shape) == elements &&
-             ends_product(source);
+             ends_product(source, steps - 1);
     });
   }
 
   // Whether it is multiplied in a product, moved or not.
-  bool is_operand(NodeRef node, bool multiplied = false) {
-    return std::ranges::any_of(*users_.find(node), [&](NodeRef user) {
-      if (is_product(user)) return multiplied;
-      const bool multiplies = user->op == Op::Mul && !multiplied;
-      return (is_movement(user->op) || multiplies) && is_operand(user, multiplied || multiplies);
-    });
+  bool is_operand(NodeRef node, bool multiplied = false, int steps = kNear) {
+    return steps > 0 && std::ranges::any_of(*users_.find(node), [&](NodeRef user) {
+             if (is_product(user)) return multiplied;
+             const bool multiplies = user->op == Op::Mul && !multiplied;
+             return (is_movement(user->op) || multiplies) &&
+                    is_operand(user, multiplied || multiplies, steps - 1);
+           });
   }
 
   double cost(NodeRef root) {
