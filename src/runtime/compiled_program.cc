@@ -17,9 +17,8 @@ int slot_of(NodeRef buffer) { return static_cast<int>(buffer->arg.symbol->first)
 bool has_room(const Schedule& schedule, Device& device) {
   const MemoryPlan plan =
       plan_memory(schedule, [](NodeRef variable) { return variable->arg.symbol->second; });
-  const bool bindable = std::ranges::all_of(
-      plan.bytes, [&](int64_t bytes) { return bytes <= device.capabilities().max_buffer_bytes; });
-  return bindable && device.has_room(plan.arena_bytes);
+  return plan.largest_bytes() <= device.capabilities().max_buffer_bytes &&
+         device.has_room(plan.arena_bytes);
 }
 
 bool has_room_for_tiles(const Schedule& schedule, const Device& device) {
@@ -135,12 +134,10 @@ std::shared_ptr<const SizedProgram> CompiledProgram::make_sized(
     next = end;
   }
   result->memory = planner_->plan(sizes);
-  for (size_t i = 0; i < result->memory.bytes.size(); ++i)
-    if (result->memory.bytes[i] > max_buffer_bytes_)
-      fail(fmt::format("{} takes {} bytes, device \"{}\" allows {} a buffer",
-                       describe(static_cast<int>(i)), result->memory.bytes[i], device_,
-                       max_buffer_bytes_),
-           "split the tensor, or choose another device");
+  if (const int64_t largest = result->memory.largest_bytes(); largest > max_buffer_bytes_)
+    fail(fmt::format("{} takes {} bytes, device \"{}\" allows {} a buffer",
+                     describe(result->memory.largest), largest, device_, max_buffer_bytes_),
+         "split the tensor, or choose another device");
   return result;
 }
 

@@ -143,8 +143,11 @@ std::vector<Lifetime> lifetimes(const Schedule& schedule) {
 MemoryPlanner::MemoryPlanner(const Schedule& schedule, std::span<const NodeRef> variables)
     : lifetimes_(anneal::lifetimes(schedule)) {
   std::vector<NodeRef> elements;
-  for (const ScheduleBuffer& buffer : schedule.buffers) {
-    buffers_.push_back({static_cast<int64_t>(byte_size(buffer.dtype)), buffer.is_temporary()});
+  for (size_t i = 0; i < schedule.buffers.size(); ++i) {
+    const ScheduleBuffer& buffer = schedule.buffers[i];
+    const bool temporary = buffer.is_temporary();
+    const bool stored = !buffer.tile && (!temporary || lifetimes_[i].first >= 0);
+    buffers_.push_back({static_cast<int64_t>(byte_size(buffer.dtype)), temporary, stored});
     elements.push_back(buffer.elements);
   }
   for (const Lifetime& life : lifetimes_) steps_ = std::max(steps_, life.last + 1);
@@ -159,9 +162,10 @@ MemoryPlan MemoryPlanner::plan(std::span<const int64_t> sizes) const {
   int64_t total = 0;
   for (size_t i = 0; i < buffers_.size(); ++i) {
     plan.bytes[i] = checked_bytes(plan.bytes[i], buffers_[i].element_bytes);
+    if (buffers_[i].stored && plan.bytes[i] > plan.largest_bytes())
+      plan.largest = static_cast<int>(i);
     if (!buffers_[i].temporary) continue;
-    if (lifetimes_[i].first < 0) plan.bytes[i] = 0;  // lives in tiles, or within a kernel
-    if (plan.bytes[i] == 0) {
+    if (plan.bytes[i] == 0 || lifetimes_[i].first < 0) {
       plan.offsets[i] = 0;
       continue;
     }

@@ -28,9 +28,12 @@ std::vector<Lifetime> lifetimes(const Schedule& schedule);
 struct MemoryPlan {
   std::vector<int64_t> bytes;    // of every buffer of the schedule
   std::vector<int64_t> offsets;  // of temporaries in the arena, aligned; -1 for the others
+  int largest = -1;              // of those that are stored; others live within kernels
   int64_t arena_bytes = 0;       // what the temporaries take together: the peak, exactly
   // No arrangement takes less: the most that is alive in one phase.
   int64_t lower_bound = 0;
+
+  int64_t largest_bytes() const { return largest < 0 ? 0 : bytes[static_cast<size_t>(largest)]; }
 };
 
 // Plans for one binding after another; the work that does not depend on sizes is done once.
@@ -46,7 +49,7 @@ class MemoryPlanner {
  private:
   struct Buffer {
     int64_t element_bytes;
-    bool temporary;
+    bool temporary, stored;
   };
   std::vector<Buffer> buffers_;
   std::vector<Lifetime> lifetimes_;
