@@ -53,7 +53,7 @@ std::string Combinations::text() {
       for (int distance = subgroup_ / 2; distance > 0; distance /= 2)
         text += fmt::format("  total = {};\n",
                             with(fmt::format("subgroupShuffleXor(total, {}u)", distance)));
-      if (threads_ == subgroup_) {
+      if (!through_memory) {
         text += "  return total;\n}\n";
         continue;
       }
