@@ -16,10 +16,11 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kAtOnce = 32;  // nodes in one program: most steps fail early
 
-// Moving values about makes none that were not there.
+// Moving and marking values makes none that were not there.
+bool passes_on(NodeRef node) { return is_movement(node->op) || kMarks.contains(node->op); }
+
 bool makes_values(NodeRef node) {
-  return is_float(node->dtype) && !is_movement(node->op) && !node->is_const() &&
-         node->op != Op::Assign;
+  return is_float(node->dtype) && !passes_on(node) && !node->is_const() && node->op != Op::Assign;
 }
 
 struct Candidate {
@@ -29,7 +30,7 @@ struct Candidate {
 };
 
 NodeRef without_movement(NodeRef node) {
-  while (is_movement(node->op) || node->op == Op::Cast) node = node->source(0);
+  while (passes_on(node) || node->op == Op::Cast) node = node->source(0);
   return node;
 }
 

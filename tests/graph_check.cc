@@ -282,7 +282,8 @@ class ErrorBounds {
       case Op::Assign: return of_source(node, 1);
       case Op::Contiguous:
       case Op::StopGradient:
-      case Op::CustomGrad: return error;
+      case Op::CustomGrad:
+      case Op::Named: return error;
       default: break;
     }
     if (!error) return nullptr;  // movement

@@ -392,6 +392,7 @@ TEST_CASE("interpreter: structure ops pass values on and read no more than they 
   NodeRef absent = make_buffer("absent", new_buffer_slot(), DType::F32, static_dims(Sizes{2}));
   CHECK(bench.numbers(make(Op::Contiguous, {x})) == std::vector<double>{1, 2});
   CHECK(bench.numbers(make(Op::StopGradient, {x})) == std::vector<double>{1, 2});
+  CHECK(bench.numbers(make_named(x)) == std::vector<double>{1, 2});
   CHECK(bench.numbers(make(Op::Assign, {absent, x})) == std::vector<double>{1, 2});
   const Symbol* symbol = bench.graph.intern_symbol("clip", 0, 0);
   CHECK(bench.numbers(make(Op::CustomGrad, {x, absent}, Arg(symbol))) == std::vector<double>{1, 2});

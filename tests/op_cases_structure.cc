@@ -63,6 +63,12 @@ std::vector<OpCase> structure_cases() {
        {matrix()},
        [](Args x) { return stop_gradient(x[0]) * x[0]; },
        kOwnGradient},
+      {"named",
+       {matrix()},
+       [](Args x) {
+         Tensor left = named(exp(x[0])), right = named(exp(x[0]), "right");
+         return left * right;
+       }},
       {"custom_gradient",
        {matrix()},
        [](Args x) {

@@ -58,6 +58,7 @@ const RuleCase kFires[] = {
     {"strip/custom-grad",
      [] { return make(Op::CustomGrad, {x(), y()}, Arg(current_graph().intern_symbol("f", 1, 0))); },
      [] { return x(); }},
+    {"strip/named", [] { return make_named(x(), "hidden"); }, [] { return x(); }},
     {"strip/contiguous-twice", [] { return one(Op::Contiguous, one(Op::Contiguous, x())); },
      [] { return one(Op::Contiguous, x()); }},
 

@@ -149,9 +149,12 @@ Roots indexed() {
 Roots structure() {
   NodeRef x = input(DType::F32, dims({2}));
   Graph& graph = current_graph();
-  return {make(Op::Contiguous, {x}), make(Op::StopGradient, {x}),
+  return {make(Op::Contiguous, {x}),
+          make(Op::StopGradient, {x}),
           make(Op::CustomGrad, {x, var("n"), x}, Arg(graph.intern_symbol("mine", 3, 0))),
           make(Op::CustomGrad, {x}, Arg(graph.intern_symbol("", -3, kI64Min))),
+          make(Op::Named, {x}, Arg(graph.intern_symbol("hidden", 7, 0))),
+          make(Op::Named, {x}, Arg(graph.intern_symbol("", 8, 0))),
           make(Op::Assign, {x, make(Op::Neg, {x})})};
 }
 

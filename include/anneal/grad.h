@@ -1,5 +1,10 @@
 // Derivatives. Both modes are tables of rules over the graph (src/transform); what they give is
 // graph again, so gradients of gradients work to any order.
+//
+// A trap: equal expressions are one node. After a = exp(p), b = exp(p) a derivative with respect to
+// a is one with respect to b too, and a function that changes nothing (a reshape to the same sizes)
+// answers its argument. What zeros(), rand() and other functions of creation return is a value of
+// its own, and so is what tensor(), parameter(), stop_gradient(), realize() and named() return.
 #pragma once
 
 #include <functional>
@@ -21,7 +26,12 @@ std::vector<Tensor> grad(const Operand& loss, const std::vector<Tensor>& inputs,
 std::vector<Tensor> jvp(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                         const std::vector<Tensor>& tangents, Location where = Location::current());
 
-// x, for which gradients are taken to be zero.
+// x, as a value of its own, which derivatives tell from every other tensor: with a = named(exp(p))
+// and b = named(exp(p)), grad(sum(a * b), {a}) is b. What is computed from it must be built from
+// the result. The name, where given, is for reports. It costs nothing when the program runs.
+Tensor named(const Operand& x, std::string_view name = {});
+
+// x, for which gradients are taken to be zero. A value of its own.
 Tensor stop_gradient(const Operand& x);
 
 // `value`, whose gradient with respect to `inputs` is what `backward` makes of the gradient of

@@ -107,7 +107,7 @@ class Module {
   // x, or the parameter, in the dtype that the module computes in. What is no float stays.
   Tensor for_compute(const Tensor& x) const;
 
-  // x itself, which open Captures remember under the path of this module and the name.
+  // x, which open Captures remember under the path of this module and the name.
   Tensor capture(const Tensor& x, std::string_view name = {}) const;
 
  private:
@@ -167,7 +167,8 @@ class StructureOnly {
 };
 
 // While it lives, results of the library's layers and what modules pass to capture() are
-// remembered by path. It adds nothing to the graph, and neither does its absence.
+// remembered by path, each as a value of its own (named() of grad.h). What is computed stays the
+// same.
 class Captures {
  public:
   using PathFilter = std::function<bool(std::string_view path)>;
@@ -183,7 +184,7 @@ class Captures {
 
  private:
   friend class Module;
-  void add(std::string path, const Tensor& x);
+  Tensor add(std::string path, const Tensor& x);
 
   PathFilter filter_;
   State activations_;

@@ -40,7 +40,7 @@ class Tensor : public detail::Root {
   size_t rank() const;
   Dim dim(int64_t axis, Location where = Location::current()) const;
   Dim size() const;          // how many elements
-  std::string name() const;  // of an input or parameter, else empty
+  std::string name() const;  // of an input, a parameter or what named() made, else empty
 
   // Computes the value and keeps it: further use reads it instead of computing it again, and what
   // is assigned later does not change it. Programs with Variables or inputs go through evaluate().

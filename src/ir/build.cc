@@ -80,6 +80,10 @@ int64_t new_buffer_slot() {
   return ++counter;
 }
 
+NodeRef make_named(NodeRef x, std::string_view name) {
+  return make(Op::Named, {x}, Arg(current_graph().intern_symbol(name, new_buffer_slot(), 0)));
+}
+
 std::vector<NodeRef> static_dims(std::span<const int64_t> sizes) {
   std::vector<NodeRef> dims;
   dims.reserve(sizes.size());

@@ -34,6 +34,9 @@ NodeRef with_sources(NodeRef node, std::span<const NodeRef> sources);
 // A number no other buffer of the process has.
 int64_t new_buffer_slot();
 
+// x, as a value of its own: another node each time, though it computes the same.
+NodeRef make_named(NodeRef x, std::string_view name = {});
+
 std::vector<NodeRef> static_dims(std::span<const int64_t> sizes);
 
 }  // namespace anneal

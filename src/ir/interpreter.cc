@@ -414,7 +414,8 @@ struct Step {
       case Op::Scatter: return scatter([](uint64_t& a, uint64_t b) { a = b; }).done();
       case Op::Contiguous:
       case Op::StopGradient:
-      case Op::CustomGrad: return source(0);
+      case Op::CustomGrad:
+      case Op::Named: return source(0);
       case Op::Assign: return source(1);
       default: break;
     }

@@ -82,4 +82,7 @@ class OpSet {
 };
 static_assert(kOpCount <= 128, "OpSet holds 128 ops");
 
+// Ops that pass their first source on and mean something to derivatives only.
+inline constexpr OpSet kMarks{Op::StopGradient, Op::CustomGrad, Op::Named};
+
 }  // namespace anneal

@@ -2,7 +2,6 @@
 // must be what infer.cc says of it. Must not repair anything.
 #pragma once
 
-#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,8 +15,7 @@ struct Stage {
   OpSet legal;
 };
 
-constexpr OpSet tensor_ops_but(std::initializer_list<Op> excluded) {
-  const OpSet without(excluded);
+constexpr OpSet tensor_ops_but(const OpSet& without) {
   OpSet set;
   for (int i = 0; i < kTensorOpCount; ++i)
     if (!without.contains(static_cast<Op>(i))) set.add(static_cast<Op>(i));
@@ -36,7 +34,7 @@ constexpr OpSet kernel_ops() {
 // What the user wrote: everything but the ops of kernels.
 inline constexpr Stage kTensorStage{"tensor", tensor_ops_but({})};
 // Gradients are taken: nothing speaks of them any more.
-inline constexpr Stage kProgramStage{"program", tensor_ops_but({Op::StopGradient, Op::CustomGrad})};
+inline constexpr Stage kProgramStage{"program", tensor_ops_but(kMarks)};
 // What one kernel computes: Store nodes over axes.
 inline constexpr Stage kKernelStage{"kernel", kernel_ops()};
 

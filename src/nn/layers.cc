@@ -116,7 +116,7 @@ Tensor Dropout::operator()(const Tensor& x, Location where) const {
   ModuleCall call("dropout", *this, where);
   if (!training() || rate_ == 0) return capture(x);
   const Tensor key = latest(random);
-  record(random, key + cast(arange(3) == 2, DType::U32));
+  record(random, key + cast(literal_arange(3) == 2, DType::U32));
   const Tensor bits = random_bits(x.shape(), key);
   const auto dropped = static_cast<uint32_t>(rate_ * 4294967296.0);  // of all words
   return capture(anneal::where(bits >= dropped, x * (1 / (1 - rate_)), 0));

@@ -163,8 +163,8 @@ void Module::set_frozen(const Filter& filter, bool on) {  // NOLINT(misc-no-recu
 // ---- Captures
 
 Tensor Module::capture(const Tensor& x, std::string_view name) const {
-  if (t_captures) t_captures->add(name.empty() ? path_ : path_of(name), x);
-  return x;
+  if (!t_captures) return x;
+  return t_captures->add(name.empty() ? path_ : path_of(name), x);
 }
 
 Captures::Captures(PathFilter filter) : filter_(std::move(filter)), outer_(t_captures) {
@@ -172,13 +172,16 @@ Captures::Captures(PathFilter filter) : filter_(std::move(filter)), outer_(t_cap
 }
 Captures::~Captures() { t_captures = outer_; }
 
-void Captures::add(std::string path, const Tensor& x) {
-  if (filter_ && !filter_(path)) return;
+// A value of its own, for two layers may compute the same: equal expressions are one node.
+Tensor Captures::add(std::string path, const Tensor& x) {
+  if (filter_ && !filter_(path)) return x;
   const std::string first = path;
   auto taken = [&](const auto& entry) { return entry.first == path; };
   for (int i = 1; std::ranges::any_of(activations_, taken); ++i)
     path = fmt::format("{}#{}", first, i);
-  activations_.emplace_back(std::move(path), x);
+  Tensor value = named(x, path);
+  activations_.emplace_back(std::move(path), value);
+  return value;
 }
 
 State Captures::gradients(const Tensor& loss, Location where) const {

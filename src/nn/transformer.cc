@@ -64,8 +64,8 @@ Tensor rotary(const Operand& x, double base) {
   const int64_t half = v.dim(-1).value() / 2;
   // base^(-i/half) = 2^(-i log2(base) / half)
   Tensor frequency =
-      exp2(cast(arange(half), v.dtype()) * (-std::log2(base) / static_cast<double>(half)));
-  Tensor angle = cast(arange(v.dim(-2)), v.dtype()).unsqueeze(-1) * frequency;
+      exp2(cast(literal_arange(half), v.dtype()) * (-std::log2(base) / static_cast<double>(half)));
+  Tensor angle = cast(literal_arange(v.dim(-2)), v.dtype()).unsqueeze(-1) * frequency;
   std::vector<Tensor> parts = chunk(v, 2, -1);
   Tensor c = cos(angle), s = sin(angle);
   return cast(concat({parts[0] * c - parts[1] * s, parts[1] * c + parts[0] * s}, -1),
@@ -90,7 +90,7 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, bool caus
   };
   Tensor scores = matmul(grouped(query), transpose(grouped(key))) * scale;
   if (causal)
-    scores = where(tril(ones({tokens, seen}, DType::Bool)), scores,
+    scores = where(tril(literal(DType::Bool, 1, {tokens, seen})), scores,
                    -std::numeric_limits<double>::infinity());
   return matmul(softmax(scores), grouped(value)).reshape({batch, heads, tokens, value.dim(3)});
 }

@@ -11,7 +11,7 @@
 namespace anneal::optim {
 
 Tensor square_sum(const std::vector<Tensor>& gradients) {
-  Tensor total = zeros({});
+  Tensor total = literal(DType::F32, 0);
   for (const Tensor& gradient : gradients) total = total + sum(square(widen(gradient)));
   return total;
 }

@@ -148,8 +148,8 @@ void Optimizer::update_accumulated(Location where) {
   std::vector<Tensor> gradients;
   for (const Slot& slot : slots_) gradients.push_back(latest(slot.kept));
   record_update(gradients, 1 / cast(latest(kept_count_), scalars_));
-  for (const Slot& slot : slots_) record(slot.kept, zeros_like(slot.kept));
-  record(kept_count_, zeros_like(kept_count_));
+  for (const Slot& slot : slots_) record(slot.kept, literal_like(slot.kept, 0));
+  record(kept_count_, literal_like(kept_count_, 0));
 }
 
 // Gradients times `factor` (none where it is empty), clipped, go through the rule; where they are

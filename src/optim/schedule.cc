@@ -6,7 +6,7 @@
 
 #include <anneal/optim.h>
 
-#include "base/call_site.h"
+#include "tensor/lift.h"
 
 namespace anneal::optim {
 namespace {
@@ -23,7 +23,7 @@ Tensor progress(const Tensor& step, int64_t steps) {
 }  // namespace
 
 Schedule::Schedule(double rate)
-    : function_([rate](const Tensor& step) { return full({}, rate, step.dtype()); }) {}
+    : function_([rate](const Tensor& step) { return literal(step.dtype(), rate); }) {}
 
 Schedule linear(double first, double last, int64_t steps) {
   check_steps("linear", steps);
@@ -49,13 +49,13 @@ Schedule warm_up(int64_t steps, Schedule then) {
 Schedule staircase(double first, double factor, int64_t every) {
   check_steps("staircase", every);
   return Schedule([=](const Tensor& step) {
-    return first * pow(full({}, factor, step.dtype()), floor(step / static_cast<double>(every)));
+    return first * pow(literal(step.dtype(), factor), floor(step / static_cast<double>(every)));
   });
 }
 
 Schedule multi_step(double first, double factor, std::vector<int64_t> milestones) {
   return Schedule([=, milestones = std::move(milestones)](const Tensor& step) {
-    Tensor rate = full({}, first, step.dtype());
+    Tensor rate = literal(step.dtype(), first);
     for (int64_t milestone : milestones) rate = rate * where(step >= milestone, factor, 1.0);
     return rate;
   });

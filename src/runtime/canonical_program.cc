@@ -37,7 +37,7 @@ CanonicalProgram::Kind CanonicalProgram::kind_of(NodeRef node) const {
         return word->is_const();
       }))
     return Kind::Draw;
-  if (node->op == Op::StopGradient || node->op == Op::CustomGrad) return Kind::PassThrough;
+  if (kMarks.contains(node->op)) return Kind::PassThrough;
   if (node->op == Op::Assign && !stores_.contains(node)) return Kind::PassThrough;
   return Kind::Plain;
 }

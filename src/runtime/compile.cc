@@ -111,7 +111,7 @@ Captured with_stream(const Captured& captured, const Tensor& stream, uint64_t st
   for (size_t i = 0; i < roots.size(); ++i)
     (i < captured.results.size() ? counted.results : counted.updates)
         .push_back(wrap(images[roots[i]]));
-  const Tensor last_word = arange(3) == 2;
+  const Tensor last_word = literal_arange(3) == 2;
   counted.updates.push_back(
       stream.assign(stream + cast(last_word, DType::U32) * (captured.draws + others)));
   return counted;

@@ -25,14 +25,14 @@ Tensor minus_abs(const Tensor& x) { return where(x >= 0, -x, x); }
 // gradient.
 Tensor log1p(const Tensor& x) {
   Tensor u = 1.0 + x;
-  return log(u) + stop_gradient((x - (u - 1.0)) / u);
+  return log(u) + gradient_stopped((x - (u - 1.0)) / u);
 }
 
 // e^x - 1 = tanh(x / 2) (e^x + 1) keeps the digits that the subtraction loses near 0. The gradient
 // is the plain form's, e^x.
 Tensor expm1(const Tensor& x) {
   Tensor plain = exp(x) - 1.0;
-  return plain + stop_gradient(tanh(x * 0.5) * (plain + 2.0) - plain);
+  return plain + gradient_stopped(tanh(x * 0.5) * (plain + 2.0) - plain);
 }
 
 // 1 / (1 + e^-x) for x >= 0 and e^x / (1 + e^x) below: e^-|x| never overflows.
@@ -48,7 +48,7 @@ Tensor wide_softplus(const Tensor& x) { return where(x >= 0, x, 0) + log1p(exp(m
 // softmax nor its gradient.
 Tensor shifted(const Tensor& x, int64_t axis) {
   std::array reduced{static_cast<int64_t>(checked_axis(axis, x.rank()))};
-  return x - stop_gradient(wrap(reduce_node(Op::ReduceMax, node_of(x), reduced)));
+  return x - gradient_stopped(wrap(reduce_node(Op::ReduceMax, node_of(x), reduced)));
 }
 
 template <typename Function>

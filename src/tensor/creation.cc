@@ -33,7 +33,7 @@ void check_storable(DType dtype) {
 Tensor full(const Sizes& sizes, double value, DType dtype, Location where) {
   CallScope call("full", where);
   check_storable(dtype);
-  return wrap(make_const(dtype, value, checked_dims(sizes)));
+  return wrap_new(make_const(dtype, value, checked_dims(sizes)));
 }
 
 Tensor zeros(const Sizes& sizes, DType dtype, Location where) {
@@ -48,7 +48,7 @@ Tensor ones(const Sizes& sizes, DType dtype, Location where) {
 
 Tensor full_like(const Operand& x, double value) {
   CallScope call("full_like", x.where());
-  return wrap(make_const_like(node_of(x), value));
+  return wrap_new(make_const_like(node_of(x), value));
 }
 Tensor zeros_like(const Operand& x) {
   CallScope call("zeros_like", x.where());
@@ -63,7 +63,7 @@ Tensor arange(const Dim& stop, DType dtype, Location where) {
   CallScope call("arange", where);
   check_storable(dtype);
   if (is_bool(dtype)) fail("bool cannot count", "use an integer or float dtype");
-  return wrap(make_iota(dtype, checked_dims({stop}), 0));
+  return wrap_new(make_iota(dtype, checked_dims({stop}), 0));
 }
 
 Tensor arange(double start, double stop, double step, DType dtype, Location where) {
@@ -74,23 +74,22 @@ Tensor arange(double start, double stop, double step, DType dtype, Location wher
          "give a step that is not 0");
   if (count > 1e15) fail(fmt::format("{} elements are too many", count), "take a larger step");
   // Computed in f64 and rounded once, so that neither large steps nor narrow dtypes drift.
-  Tensor position = arange(Dim(static_cast<int64_t>(std::max(count, 0.0))), DType::F64, where);
-  return cast(position * step + start, dtype);
+  Tensor position = literal_arange(static_cast<int64_t>(std::max(count, 0.0)), DType::F64);
+  return wrap_new(node_of(cast(position * step + start, dtype)));
 }
 
 Tensor eye(const Dim& rows, const std::optional<Dim>& columns, DType dtype, Location where) {
   CallScope call("eye", where);
   check_storable(dtype);
   std::vector<NodeRef> dims = checked_dims({rows, columns.value_or(rows)});
-  return cast(wrap(make_iota(DType::I32, dims, 0)) == wrap(make_iota(DType::I32, dims, 1)), dtype);
+  Tensor diagonal = wrap(make_iota(DType::I32, dims, 0)) == wrap(make_iota(DType::I32, dims, 1));
+  return wrap_new(make_cast(node_of(diagonal), dtype));
 }
 
 Tensor from_dim(const Dim& dim, DType dtype, Location where) {
   CallScope call("from_dim", where);
   check_storable(dtype);
-  NodeRef node = node_of(dim);
-  if (is_static(node)) return wrap(make_const(Scalar::of_int(dtype, static_value(node))));
-  return wrap(make_cast(node, dtype));
+  return wrap_new(node_of(literal_dim(dim, dtype)));
 }
 
 Tensor input(std::string_view name, const Sizes& sizes, DType dtype, Location where) {

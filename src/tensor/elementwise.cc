@@ -178,7 +178,7 @@ Tensor abs(const Operand& x) {
 Tensor sign(const Operand& x) {
   CallScope call("sign", x.where());
   Tensor value = wrap(as_number(node_of(x)));
-  return stop_gradient(where(value < 0, -1, where(value > 0, 1, where(value == 0, 0, value))));
+  return gradient_stopped(where(value < 0, -1, where(value > 0, 1, where(value == 0, 0, value))));
 }
 
 Tensor exp(const Operand& x) { return real("exp", Op::Exp, x); }
@@ -245,7 +245,12 @@ Tensor bitcast(const Operand& x, DType dtype) {
 
 Tensor stop_gradient(const Operand& x) {
   CallScope call("stop_gradient", x.where());
-  return wrap(make(Op::StopGradient, {node_of(x)}));
+  return wrap_new(make(Op::StopGradient, {node_of(x)}));
+}
+
+Tensor named(const Operand& x, std::string_view name) {
+  CallScope call("named", x.where());
+  return wrap(make_named(node_of(x), name));
 }
 
 Tensor contiguous(const Operand& x) {

@@ -70,6 +70,22 @@ DType meeting_dtype(std::span<const Operand* const> operands) {
   return dtype;
 }
 
+Tensor literal(DType dtype, double value, const Sizes& sizes) {
+  return wrap(make_const(dtype, value, nodes_of(sizes)));
+}
+Tensor literal_like(const Tensor& x, double value) {
+  return wrap(make_const_like(node_of(x), value));
+}
+Tensor literal_arange(const Dim& stop, DType dtype) {
+  return wrap(make_iota(dtype, nodes_of(Sizes{stop}), 0));
+}
+Tensor literal_dim(const Dim& dim, DType dtype) {
+  NodeRef node = node_of(dim);
+  return wrap(is_static(node) ? make_const(Scalar::of_int(dtype, static_value(node)))
+                              : make_cast(node, dtype));
+}
+Tensor gradient_stopped(const Tensor& x) { return wrap(make(Op::StopGradient, {node_of(x)})); }
+
 NodeRef lift(const Operand& operand, DType dtype) {
   if (operand.kind() == Operand::Kind::Tensor) return make_cast(node_of(operand.tensor()), dtype);
   if (operand.kind() == Operand::Kind::Float) return make_const(dtype, operand.real());
@@ -171,7 +187,6 @@ std::vector<int64_t> checked_axes(const Axes& axes, size_t rank) {
 NodeRef reshape_node(NodeRef node, std::span<const NodeRef> dims) {
   if (same_dims(node->shape->dims(), dims)) return node;
   if (node->is_const()) return make_const(node->scalar(), dims);
-  if (node->op == Op::Reshape) return reshape_node(node->source(0), dims);
   return make_tail(Op::Reshape, node, dims);
 }
 

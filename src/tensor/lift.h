@@ -16,6 +16,9 @@
 namespace anneal {
 
 inline Tensor wrap(NodeRef node) { return Tensor(node); }
+// What a function of creation returns: a value of its own, so that a derivative with respect to it
+// sees neither a literal of a library function nor another tensor that was made alike.
+inline Tensor wrap_new(NodeRef node) { return wrap(make_named(node)); }
 
 // The node of a tensor of this thread; an error for an empty one or another thread's.
 NodeRef node_of(const Tensor& tensor);
@@ -23,6 +26,15 @@ NodeRef node_of(const Dim& dim);
 std::vector<NodeRef> nodes_of(const Sizes& sizes);
 // A number becomes a scalar: bool, i32 or f32.
 NodeRef node_of(const Operand& operand);
+
+// Constants of library functions: one node with every equal constant. zeros() and its like are for
+// users, who may differentiate with respect to them.
+Tensor literal(DType dtype, double value, const Sizes& sizes = {});
+Tensor literal_like(const Tensor& x, double value);
+Tensor literal_arange(const Dim& stop, DType dtype = DType::I32);
+Tensor literal_dim(const Dim& dim, DType dtype);  // a scalar
+// x, through which no gradient flows: stop_gradient() without a value of its own.
+Tensor gradient_stopped(const Tensor& x);
 
 // The dtype in which the operands meet. Numbers do not widen tensors of their kind.
 DType meeting_dtype(std::span<const Operand* const> operands);

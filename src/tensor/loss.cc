@@ -61,7 +61,7 @@ Tensor score_of(const Tensor& scores, const Tensor& target) {
   int64_t axis = class_axis(scores);
   Sizes sizes(scores.rank() - static_cast<size_t>(axis), 1);
   sizes[0] = scores.dim(axis);
-  Tensor classes = reshape(arange(scores.dim(axis), DType::I32), sizes);
+  Tensor classes = reshape(literal_arange(scores.dim(axis)), sizes);
   return sum(where(unsqueeze(target, axis) == classes, scores, 0), axis);
 }
 

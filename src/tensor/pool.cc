@@ -47,8 +47,8 @@ void check_half(const std::vector<Window>& windows) {
 // t >= floor(i n / parts) is (t + 1) parts > i n, and t < ceil((i + 1) n / parts) is t parts < (i +
 // 1) n.
 Tensor part_mask(const Dim& size, int64_t parts) {
-  Tensor n = from_dim(size), i = unsqueeze(arange(Dim(parts), DType::I64), 1);
-  Tensor t = arange(size, DType::I64);
+  Tensor n = literal_dim(size, DType::I64), i = unsqueeze(literal_arange(parts, DType::I64), 1);
+  Tensor t = literal_arange(size, DType::I64);
   return ((t + 1) * parts > i * n) & (t * parts < (i + 1) * n);
 }
 
@@ -123,7 +123,7 @@ Tensor avg_pool(const Operand& x, const std::vector<int64_t>& kernel, const Pool
   if (padded && !options.count_padding) {
     Sizes space = v.shape();
     space.erase(space.begin(), space.end() - static_cast<std::ptrdiff_t>(kernel.size()));
-    return cast(sums(v) / sums(ones(space, v.dtype())), real_dtype(x));
+    return cast(sums(v) / sums(literal(v.dtype(), 1, space)), real_dtype(x));
   }
   double count = 1;
   for (int64_t k : kernel) count *= static_cast<double>(k);

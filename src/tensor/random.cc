@@ -64,6 +64,14 @@ uint32_t high_word(uint64_t value) { return static_cast<uint32_t>(value >> 32); 
 // The draw's high half is folded into the seed: counters hold the element and the draw's low half.
 uint32_t seed_high(uint64_t seed, uint64_t draw) { return high_word(seed) ^ high_word(draw); }
 
+// A draw of a generator.
+Tensor drawn_bits(const Sizes& sizes, uint64_t seed, uint64_t draw) {
+  auto word = [](uint32_t value) { return make_const(Scalar::of_int(DType::U32, value)); };
+  return bits_of(sizes, word(low_word(draw)), word(low_word(seed)), word(seed_high(seed, draw)));
+}
+
+Tensor as_new(const Tensor& x) { return wrap_new(node_of(x)); }
+
 NodeRef word_of(const Tensor& key, int64_t i) {
   std::array begin_end{index_const(i), index_const(i + 1)};
   return reshape_node(shrink_node(node_of(key), begin_end), {});
@@ -104,9 +112,7 @@ Tensor random_normal(const Sizes& sizes, const Tensor& key, double mean, double 
 
 Tensor Generator::bits(const Sizes& sizes, Location where) {
   CallScope call("random bits", where);
-  auto word = [](uint32_t value) { return make_const(Scalar::of_int(DType::U32, value)); };
-  uint64_t draw = draw_++;
-  return bits_of(sizes, word(low_word(draw)), word(low_word(seed_)), word(seed_high(seed_, draw)));
+  return as_new(drawn_bits(sizes, seed_, draw_++));
 }
 
 Tensor Generator::uniform(const Sizes& sizes, double low, double high, DType dtype,
@@ -114,15 +120,15 @@ Tensor Generator::uniform(const Sizes& sizes, double low, double high, DType dty
   CallScope call("uniform", where);
   check_float(dtype);
   check_bounds(low, high);
-  return uniform_of(bits(sizes, where), low, high, dtype);
+  return as_new(uniform_of(drawn_bits(sizes, seed_, draw_++), low, high, dtype));
 }
 
 Tensor Generator::normal(const Sizes& sizes, double mean, double deviation, DType dtype,
                          Location where) {
   CallScope call("normal", where);
   check_float(dtype);
-  Tensor first = bits(sizes, where);
-  return normal_of(first, bits(sizes, where), mean, deviation, dtype);
+  Tensor first = drawn_bits(sizes, seed_, draw_++);
+  return as_new(normal_of(first, drawn_bits(sizes, seed_, draw_++), mean, deviation, dtype));
 }
 
 Tensor Generator::integers(const Sizes& sizes, int64_t low, int64_t high, DType dtype,
@@ -132,8 +138,8 @@ Tensor Generator::integers(const Sizes& sizes, int64_t low, int64_t high, DType 
     fail(fmt::format("no integers from {} up to {}", low, high),
          "the range holds 1 to 2^32 numbers");
   // Scaling spreads 2^32 words over the range; a range of n is off by at most n / 2^32.
-  Tensor scaled = (cast(bits(sizes, where), DType::U64) * (high - low)) >> 32;
-  return cast(cast(scaled, DType::I64) + low, dtype);
+  Tensor scaled = (cast(drawn_bits(sizes, seed_, draw_++), DType::U64) * (high - low)) >> 32;
+  return as_new(cast(cast(scaled, DType::I64) + low, dtype));
 }
 
 Tensor Generator::key(Location where) {

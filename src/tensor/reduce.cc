@@ -233,7 +233,7 @@ Tensor logsumexp(const Operand& x, const Axes& axes, bool keep_axes) {
   Request request(x, axes, keep_axes);
   Tensor value = wrap(as_wide_float(request.x));
   Tensor largest = wrap(request.reduce(Op::ReduceMax, node_of(value)));
-  Tensor shift = stop_gradient(anneal::where(is_finite(largest), largest, 0));
+  Tensor shift = gradient_stopped(anneal::where(is_finite(largest), largest, 0));
   Tensor powers = exp(value - shift);
   Tensor total = wrap(request.reduce(Op::ReduceSum, node_of(powers)));
   return request.done(cast(log(total) + shift, real_dtype(request.x->dtype)));

@@ -30,7 +30,8 @@ Dim Tensor::size() const { return Dim(element_count_expr(node_of(*this)->shape->
 
 std::string Tensor::name() const {
   NodeRef node = node_of(*this);
-  return node->op == Op::Buffer ? std::string(node->arg.symbol->text()) : "";
+  const bool has_name = node->op == Op::Buffer || node->op == Op::Named;
+  return has_name ? std::string(node->arg.symbol->text()) : "";
 }
 
 Tensor Tensor::cast(DType dtype, Location where) const {

@@ -35,6 +35,10 @@ const DerivativeRule* gradient_rule(Op op);  // null: there is none
 // Forward mode: the part of the result's tangent that comes from each source's.
 const DerivativeRule* forward_rule(Op op);
 
+// A derivative as users get it. One that is constant is a value of its own, as those of zeros()
+// are: it may be differentiated with respect to.
+Tensor wrap_derivative(NodeRef node);
+
 // For the tables. `Rule(Exp, g * y)` is a row.
 #define ANNEAL_DERIVATIVE_RULE(Name, ...)                                            \
   {Op::Name, #__VA_ARGS__, [](const RuleContext& r) -> Parts {                       \

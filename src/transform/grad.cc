@@ -18,7 +18,10 @@ std::string origin_text(NodeRef node) {
 std::string describe(NodeRef node) {
   if (node->op == Op::Buffer && node->arg.symbol->length > 0)
     return fmt::format("parameter \"{}\"", node->arg.symbol->text());
-  return fmt::format("the {} of {}{}", name(node->op), shape_text(node), origin_text(node));
+  if (node->op == Op::Named && node->arg.symbol->length > 0)
+    return fmt::format("\"{}\"", node->arg.symbol->text());
+  const std::string_view what = node->op == Op::Named ? "tensor" : name(node->op);
+  return fmt::format("the {} of {}{}", what, shape_text(node), origin_text(node));
 }
 
 void check_input(NodeRef input) {
@@ -91,6 +94,8 @@ Parts parts_of(NodeRef node, const Tensor& gradient) {
 
 }  // namespace
 
+Tensor wrap_derivative(NodeRef node) { return node->is_const() ? wrap_new(node) : wrap(node); }
+
 std::vector<Tensor> grad(const Operand& loss, const std::vector<Tensor>& inputs,
                          const GradOptions& options) {
   CallScope call("grad", loss.where());
@@ -134,7 +139,7 @@ std::vector<Tensor> grad(const Operand& loss, const std::vector<Tensor>& inputs,
       fail(fmt::format("the loss does not depend on {}", describe(input)),
            "leave it out, use it, or set GradOptions::allow_unused for zeros");
     NodeRef* found = gradient.find(input);
-    results.push_back(wrap(found ? *found : make_const_like(input, 0)));
+    results.push_back(wrap_derivative(found ? *found : make_const_like(input, 0)));
   }
   return results;
 }

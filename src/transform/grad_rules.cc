@@ -6,6 +6,7 @@
 #include <anneal/functional.h>
 #include <anneal/grad.h>
 
+#include "tensor/lift.h"
 #include "transform/derivative.h"
 #include "transform/rule_parts.h"
 
@@ -57,13 +58,14 @@ const DerivativeRule kGradientRules[] = {
     GRAD(Shrink, unshrink(g, node)),
     GRAD(Flip, unflip(g, node)),
 
-    GRAD(Gather, scatter_add_at(zeros_like(a), b, g, node), none()),
+    GRAD(Gather, scatter_add_at(literal_like(a, 0), b, g, node), none()),
     GRAD(ScatterAdd, g, none(), gather_at(g, b, node)),
     GRAD(Scatter, where(is_written(a, b, node), 0, g), none(),
                   where(is_last_writer(a, b, node), gather_at(g, b, node), 0)),
 
     GRAD(Contiguous, g),
     GRAD(StopGradient, none()),
+    GRAD(Named, g),
     GRAD(Assign, none(), g),
 };
 // clang-format on

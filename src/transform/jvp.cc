@@ -79,7 +79,7 @@ std::vector<Tensor> jvp(const std::vector<Tensor>& outputs, const std::vector<Te
   std::vector<Tensor> results;
   for (NodeRef root : roots) {
     NodeRef* found = tangent.find(root);
-    results.push_back(wrap(found ? *found : make_const_like(root, 0)));
+    results.push_back(wrap_derivative(found ? *found : make_const_like(root, 0)));
   }
   return results;
 }

@@ -6,6 +6,7 @@
 #include <anneal/functional.h>
 #include <anneal/grad.h>
 
+#include "tensor/lift.h"
 #include "transform/derivative.h"
 #include "transform/rule_parts.h"
 
@@ -58,13 +59,14 @@ const DerivativeRule kForwardRules[] = {
     JVP(Flip, same_movement(da, node)),
 
     JVP(Gather, gather_at(da, b, node), none()),
-    JVP(ScatterAdd, da, none(), scatter_add_at(zeros_like(a), b, dc, node)),
-    JVP(Scatter, scatter_at(da, b, zeros_like(c), node), none(),
-                 scatter_at(zeros_like(a), b, dc, node)),
+    JVP(ScatterAdd, da, none(), scatter_add_at(literal_like(a, 0), b, dc, node)),
+    JVP(Scatter, scatter_at(da, b, literal_like(c, 0), node), none(),
+                 scatter_at(literal_like(a, 0), b, dc, node)),
 
     JVP(Contiguous, da),
     JVP(StopGradient, none()),
     JVP(CustomGrad, da),
+    JVP(Named, da),
     JVP(Assign, none(), db),
 };
 // clang-format on

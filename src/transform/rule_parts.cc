@@ -99,7 +99,9 @@ Tensor product_of_others(const Tensor& x, NodeRef reduce) {
   row.insert(row.end(), {Dim(1), count});
   square.insert(square.end(), {count, count});
   Tensor factors = expand(reshape(moved, row), square);
-  Tensor others = prod(where(eye(count, count, DType::Bool), 1, factors), -1);
+  const std::vector<NodeRef> dims = nodes_of(Sizes{count, count});
+  Tensor diagonal = wrap(make_iota(DType::I32, dims, 0)) == wrap(make_iota(DType::I32, dims, 1));
+  Tensor others = prod(where(diagonal, 1, factors), -1);
   return wrap(permute_node(node_of(reshape(others, moved_shape)), inverse(order)));
 }
 
@@ -114,21 +116,19 @@ Tensor scatter_at(const Tensor& x, const Tensor& index, const Tensor& values, No
 }
 
 Tensor is_written(const Tensor& x, const Tensor& index, NodeRef node) {
-  Tensor no = full(x.shape(), 0, DType::Bool), yes = full(index.shape(), 1, DType::Bool);
+  Tensor no = literal(DType::Bool, 0, x.shape()), yes = literal(DType::Bool, 1, index.shape());
   return scatter_at(no, index, yes, node);
 }
 
 // Each value writes its own position; who reads its own position back was last.
 Tensor is_last_writer(const Tensor& x, const Tensor& index, NodeRef node) {
   Tensor position = wrap(make_iota(DType::I32, node_of(index)->shape->dims(), node->arg.axis));
-  Tensor written = scatter_at(full(x.shape(), 0, DType::I32), index, position, node);
+  Tensor written = scatter_at(literal(DType::I32, 0, x.shape()), index, position, node);
   return gather_at(written, index, node) == position;
 }
 
 Tensor winner_share(const Tensor& larger, const Tensor& a, const Tensor& b) {
-  return where(
-      larger, wrap(make_const_like(node_of(a), 1)),
-      where(a == b, wrap(make_const_like(node_of(a), 0.5)), wrap(make_const_like(node_of(a), 0))));
+  return where(larger, literal_like(a, 1), where(a == b, literal_like(a, 0.5), literal_like(a, 0)));
 }
 
 }  // namespace anneal

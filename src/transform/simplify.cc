@@ -17,6 +17,7 @@ const RuleSet kStripRules{
         {"stop-gradient", op(Op::StopGradient, x), [](const Match& m) { return m[x]; }},
         {"custom-grad", any_of({Op::CustomGrad}),
          [](const Match& m) { return m.root()->source(0); }},
+        {"named", op(Op::Named, x), [](const Match& m) { return m[x]; }},
         {"contiguous-twice", op(Op::Contiguous, op(Op::Contiguous, x).as(y)),
          [](const Match& m) { return m[y]; }},
     }};

@@ -710,6 +710,7 @@ case(
     from_data=lambda: 2 * np.arange(1.0, 7.0).reshape(2, 3),
     tensor=lambda: np.array([[11, 18], [13, 24]], np.int32),
     stop_gradient=lambda x: x * x,
+    named=lambda x: torch.exp(x) * torch.exp(x),
     custom_gradient=torch.exp,
     custom_gradient_two=lambda a, b: 2 * a * b,
     parameter=lambda: np.full((2, 3), 3.0),
