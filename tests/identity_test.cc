@@ -170,6 +170,8 @@ TEST_CASE("identity: equal expressions are one node, unless they are named") {
   CHECK(values(slope(sum(a * b), a)) == values(b));
   CHECK(values(slope(sum(a * b), p)) == values(2 * a * b));
   CHECK(values(jvp({a * b}, {a}, {ones_like(a)})[0]) == values(b));
+  CHECK(contains(error_of([&] { jvp({p}, {exp(p), exp(p)}, {p, p}); }),
+                 "input 1 is one value with an input before it"));
   CHECK(a.name() == "");
   CHECK(b.name() == "right");
 }

@@ -663,7 +663,10 @@ class Generator {
   }
 
   NodeRef marked() {
-    return make(!options_.tame && chance(50) ? Op::StopGradient : Op::Contiguous, {pick()});
+    if (options_.tame || chance(50)) return make(Op::Contiguous, {pick()});
+    if (chance(50)) return make(Op::StopGradient, {pick()});
+    const auto number = static_cast<int64_t>(below(1000));  // of its own, or of an equal one
+    return make(Op::Named, {pick()}, Arg(current_graph().intern_symbol("", number, 0)));
   }
 
   struct Kind {

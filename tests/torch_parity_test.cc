@@ -1,16 +1,14 @@
 // Training beside PyTorch: the same models start from the same parameters, see the same batches and
 // must have the same losses. Parameters, batches and losses travel as safetensors.
 #include <cmath>
-#include <filesystem>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <anneal/anneal.h>
 
 #include "bench/training_models.h"
+#include "torch_peer.h"
 
 using namespace anneal;
 
@@ -20,34 +18,16 @@ constexpr int kSteps = 100;
 constexpr int64_t kBatches = 4;  // used in turns, so that there is something to learn
 constexpr double kTolerance = 1e-3;
 
-struct Folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / fmt::format("anneal-parity-{}", getpid());
-  Folder() { std::filesystem::create_directory(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-};
-
 // PyTorch's losses; none where no Python here has it.
 std::optional<std::vector<float>> peer_losses(std::string_view model, int64_t block,
                                               const State& start) {
-  const Folder folder;
+  const PeerFolder folder;
   const std::string in = folder.path / "start.safetensors", out = folder.path / "out.safetensors";
   io::save_safetensors(in, start);
-  constexpr int kNoPyTorch = 77;
-  // Distributions give PyTorch to their own Python, which need not be the one found first.
-  for (const char* python : {"python3", "/usr/bin/python3"}) {
-    const int status = std::system(  // NOLINT(concurrency-mt-unsafe)
-        fmt::format("OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 {} -B "
-                    "'{}/bench/peers/torch_parity.py' {} {} {} '{}' '{}' >&2",
-                    python, ANNEAL_SOURCE_DIR, model, block, kSteps, in, out)
-            .c_str());
-    if (WIFEXITED(status) && WEXITSTATUS(status) == kNoPyTorch) continue;
-    REQUIRE(status == 0);
-    return io::load_safetensors(out).at(0).second.to_vector();
-  }
-  return {};
+  if (!run_torch("bench/peers/torch_parity.py",
+                 fmt::format("{} {} {} '{}' '{}'", model, block, kSteps, in, out)))
+    return {};
+  return io::load_safetensors(out).at(0).second.to_vector();
 }
 
 // `xs` and `ys` have the batches along their first axis.

@@ -48,9 +48,9 @@ std::vector<NodeRef> nodes_of(const Sizes& sizes) {
 NodeRef node_of(const Operand& operand) {
   switch (operand.kind()) {
     case Operand::Kind::Tensor: return node_of(operand.tensor());
-    case Operand::Kind::Bool: return lift(operand, DType::Bool);
-    case Operand::Kind::Int: return lift(operand, DType::I32);
-    case Operand::Kind::Float: return lift(operand, DType::F32);
+    case Operand::Kind::Bool: return make_named(lift(operand, DType::Bool));
+    case Operand::Kind::Int: return make_named(lift(operand, DType::I32));
+    case Operand::Kind::Float: return make_named(lift(operand, DType::F32));
   }
   return nullptr;
 }

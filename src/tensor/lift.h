@@ -24,7 +24,7 @@ inline Tensor wrap_new(NodeRef node) { return wrap(make_named(node)); }
 NodeRef node_of(const Tensor& tensor);
 NodeRef node_of(const Dim& dim);
 std::vector<NodeRef> nodes_of(const Sizes& sizes);
-// A number becomes a scalar: bool, i32 or f32.
+// A number becomes a scalar of its own: bool, i32 or f32.
 NodeRef node_of(const Operand& operand);
 
 // Constants of library functions: one node with every equal constant. zeros() and its like are for

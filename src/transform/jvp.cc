@@ -62,7 +62,9 @@ std::vector<Tensor> jvp(const std::vector<Tensor>& outputs, const std::vector<Te
       fail(fmt::format("input {} is {}, its tangent is {}", i, type_text(input),
                        type_text(direction)),
            "a tangent has the shape and the float dtype of its input");
-    tangent[input] = direction;
+    if (!tangent.insert(input, direction).second)
+      fail(fmt::format("input {} is one value with an input before it", i),
+           "equal expressions are one value: build from named() ones, or add up the tangents");
   }
 
   std::vector<NodeRef> roots;
