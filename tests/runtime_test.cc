@@ -471,6 +471,27 @@ TEST_CASE("runtime: threads with graphs of their own share what is compiled") {
   CHECK(std::isfinite(results[0][0]));
 }
 
+TEST_CASE("runtime: memory stays flat over 5,000 different programs") {
+  constexpr int kPrograms = 5000, kWarm = 1000;
+  Bench bench({.most_programs = 32});
+  Tensor x = arange(kPrograms + 4).cast(DType::F32).realize();
+  int64_t before = 0;
+  for (int i = 0; i < kPrograms; ++i) {
+    if (i == kWarm) before = resident_kib();
+    const Tensor program = sum(slice(x, {{i, i + 4}}) * 0.5);
+    if (i % 100 == 0)
+      CHECK(bench.floats(program) == on_interpreter(program));
+    else
+      bench.run({program});
+    current_graph().collect_if_worthwhile();
+  }
+  CHECK(bench.counters().misses == kPrograms);
+  CHECK(bench.executor.program_count() == 32);
+  const int64_t after = resident_kib();
+  MESSAGE("resident: " << before / 1024 << " MiB before, " << after / 1024 << " MiB after");
+  CHECK(after - before < 16 * 1024);
+}
+
 TEST_CASE("runtime: memory stays flat over 10,000 rounds") {
   DeviceScope scope("cpu");
   Tensor w = parameter("w", zeros({256, 16}));
