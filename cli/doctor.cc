@@ -13,27 +13,19 @@
 
 #include "anneal_version.h"
 #include "base/machine.h"
+#include "base/own_files.h"
 #include "codegen/llvm/compile.h"
 #include "doctor_webgpu.h"
 #include "fma_speed.h"
 #include "json.h"
 #include "memory_copy.h"
 #include "output.h"
-#include "runtime/cpu/kernel_cache.h"
+#include "runtime/cpu/kernel_folder.h"
 
 namespace anneal::cli {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
-
-std::string bytes_text(int64_t bytes) {
-  constexpr std::string_view kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
-  const bool whole = value == static_cast<double>(static_cast<int64_t>(value));
-  return fmt::format("{:.{}f} {}", value, whole ? 0 : 1, kUnits[unit]);
-}
 
 // Something that is wrong, or only slow, and what to do about it.
 struct Finding {
@@ -69,20 +61,21 @@ std::vector<Speed> measure(const Machine& machine) {
 
 struct CacheState {
   std::string directory;  // empty: nothing is kept
-  int64_t kernels = 0, bytes = 0;
+  int64_t kernels = 0, bytes = 0, limit = 0;
   bool writable = false;
+  std::string not_own = {};  // why what is there is not used; empty: it is
 };
 
 // Tries it: permissions alone do not tell.
 bool can_write_in(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  make_own_folder(folder.string());
   const std::filesystem::path probe = folder / fmt::format(".doctor-{}", getpid());
   std::ofstream file(probe);
   file << "anneal doctor was here\n";
   file.close();
   const bool written = file.good();
-  std::filesystem::remove(probe, error);
+  std::error_code ignored;
+  std::filesystem::remove(probe, ignored);
   return written;
 }
 
@@ -90,22 +83,21 @@ CacheState cache_state() {
   CacheState state{default_cache_directory()};
   if (state.directory.empty()) return state;
   state.writable = can_write_in(state.directory);
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(state.directory, error), end; entry != end;
-       entry.increment(error)) {
-    if (error) break;
-    const auto size = entry->file_size(error);
-    if (error) continue;
-    ++state.kernels;
-    state.bytes += static_cast<int64_t>(size);
-  }
+  const KernelFolderLimits limits = cache_limits(state.directory);
+  const KernelFolder folder(state.directory, limits);
+  const KernelFolder::Contents held = folder.contents();
+  state.kernels = held.files;
+  state.bytes = held.bytes;
+  state.limit = limits.bytes;
+  state.not_own = folder.not_own();
   return state;
 }
 
 std::string cache_text(const CacheState& cache) {
   if (cache.directory.empty()) return "not kept on disk";
-  return fmt::format("{} compiled, {} in {}{}", cache.kernels, bytes_text(cache.bytes),
-                     cache.directory, cache.writable ? "" : ", which cannot be written to");
+  return fmt::format("{} compiled, {} of {} in {}{}", cache.kernels, bytes_text(cache.bytes),
+                     bytes_text(cache.limit), cache.directory,
+                     cache.writable ? "" : ", which cannot be written to");
 }
 
 Json cache_json(const CacheState& cache) {
@@ -113,7 +105,9 @@ Json cache_json(const CacheState& cache) {
       .set("directory", cache.directory)
       .set("kernels", cache.kernels)
       .set("bytes", cache.bytes)
-      .set("writable", cache.writable);
+      .set("limit_bytes", cache.limit)
+      .set("writable", cache.writable)
+      .set("not_used_because", cache.not_own);
 }
 
 // ---- what is found
@@ -135,6 +129,10 @@ std::vector<Finding> findings_of(const Machine& machine, const CacheState& cache
     findings.push_back({Finding::Broken,
                         fmt::format("compiled kernels cannot be kept in {}", cache.directory),
                         "make it writable, or name another folder in ANNEAL_CACHE_DIR"});
+  } else if (!cache.not_own.empty()) {
+    findings.push_back({Finding::Broken,
+                        fmt::format("compiled kernels on disk are not used: {}", cache.not_own),
+                        "chmod 700 it, or name another folder in ANNEAL_CACHE_DIR"});
   }
   if (machine.huge_pages == "never")
     findings.push_back({Finding::Slow,

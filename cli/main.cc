@@ -12,7 +12,9 @@
 #include <anneal/error.h>
 
 #include "anneal_version.h"
+#include "base/notice.h"
 #include "bench.h"
+#include "cache.h"
 #include "doctor.h"
 #include "explain.h"
 #include "graph.h"
@@ -33,7 +35,7 @@ struct CommandRow {
   std::string_view group, name, arguments, does, example;
 };
 
-constexpr std::array<CommandRow, 9> kCommands{{
+constexpr std::array<CommandRow, 10> kCommands{{
     {"use", "train", "MODEL", "trains a model, shows how it goes, keeps checkpoints",
      "anneal train mlp --save mlp.safetensors"},
     {"use", "run", "MODEL", "how good a model is on data it was not trained on",
@@ -50,6 +52,8 @@ constexpr std::array<CommandRow, 9> kCommands{{
      "anneal bench gemm --threads 1,2"},
     {"measure", "doctor", "", "what this machine is, how fast, and what to repair",
      "anneal doctor"},
+    {"other", "cache", "[ACTION]", "kernels on disk: show, clear, limit BYTES",
+     "anneal cache limit 1G"},
     {"other", "help", "[COMMAND]", "this text, or that of a command", "anneal help graph"},
 }};
 
@@ -95,6 +99,7 @@ struct CommandLine {
   KernelsOptions kernels_options;
   BenchOptions bench_options;
   DoctorOptions doctor_options;
+  CacheOptions cache_options;
   TrainOptions train_options;
   InferenceOptions inference_options;
   SampleOptions sample_options;
@@ -165,6 +170,13 @@ struct CommandLine {
     doctor_command.add_option("--adapter", doctor_options.adapter,
                               "only this GPU, by its number or a part of its name (all)");
     doctor_command.add_flag("--json", doctor_options.json, "as JSON");
+
+    CLI::App& cache_command = add("cache");
+    cache_command.add_option("ACTION", cache_options.action,
+                             "show (what it does anyway), clear or limit");
+    cache_command.add_option("BYTES", cache_options.bytes,
+                             "of limit: what may be kept, as 512M or 2G (512M)");
+    cache_command.add_flag("--json", cache_options.json, "as JSON");
   }
 
   // What is for WebGPU alone.
@@ -317,6 +329,7 @@ int run_command(CommandLine& line) {
   if (line.app.got_subcommand("kernels")) return kernels(line.kernels_options), kWorked;
   if (line.app.got_subcommand("bench")) return bench(line.bench_options) ? kWorked : kFailed;
   if (line.app.got_subcommand("doctor")) return doctor(line.doctor_options) ? kWorked : kFailed;
+  if (line.app.got_subcommand("cache")) return cache(line.cache_options), kWorked;
   return show_help({});
 }
 
@@ -369,6 +382,9 @@ int main(int argc, char** argv) {
 #ifdef SIGXFSZ
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on files shows as a failed write, as a full disk does
 #endif
+  anneal::read_notices([](std::string_view what, std::string_view hint) {
+    fmt::print(stderr, "notice: {}\n  hint: {}\n", what, hint);
+  });
   const int code = anneal::cli::run_reporting(argc, argv);
   return anneal::cli::finish_output() ? code : anneal::cli::kFailed;
 }

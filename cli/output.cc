@@ -75,6 +75,15 @@ bool finish_output() {
   return false;
 }
 
+std::string bytes_text(int64_t bytes) {
+  constexpr std::string_view kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  const bool whole = value == static_cast<double>(static_cast<int64_t>(value));
+  return fmt::format("{:.{}f} {}", value, whole ? 0 : 1, kUnits[unit]);
+}
+
 std::string paint(Colour colour, std::string_view text) {
   static const bool wanted = colours_wanted();
   if (!wanted || colour == Colour::None || text.empty()) return std::string(text);

@@ -2,6 +2,7 @@
 // someone sees them, and names that were nearly right.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ bool finish_output();
 enum class Colour { None, Teal, Ember, Gold, Dim, Bold };
 // The text in a colour, or as it is when the output is no terminal or NO_COLOR is set.
 std::string paint(Colour colour, std::string_view text);
+
+// "512 MiB", "1.5 GiB".
+std::string bytes_text(int64_t bytes);
 
 // The names that look most like a wrong one, best first; none when nothing is near.
 std::vector<std::string_view> near_names(std::string_view wrong,

@@ -1,6 +1,7 @@
 // compile(): functions captured into plans, state on the device, nothing stale and nothing frozen.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 
 #include <doctest/doctest.h>
@@ -191,6 +192,36 @@ TEST_CASE("compile: what the host would freeze is found, with its line") {
 
   auto unchecked = compile([&](const Tensor& x) { return x * ++calls; }, {.check = false});
   unchecked(tensor({1.0f}));
+}
+
+TEST_CASE("compile: equal data of the host is a constant, other data an error") {
+  const float wanted[] = {1, 2};
+  auto adding = compile([&](const Tensor& x) { return x + tensor({wanted[0], wanted[1]}); });
+  CHECK(adding(tensor({1.0f, 1.0f})).to_vector() == std::vector<float>{2, 3});
+  const Counters before = counters();
+  adding(tensor({5.0f, 5.0f})).to_vector();
+  CHECK((counters() - before).host_to_device_bytes == 2 * 4);  // the input alone
+
+  // Whatever its bits and its size.
+  auto odd = compile(
+      [&] { return concat({from_data(std::vector<float>{NAN, -0.0f}, {2}), tensor({1.0f})}, 0); });
+  CHECK(std::isnan(odd().to_vector()[0]));
+  CHECK(std::signbit(odd().to_vector()[1]));
+  auto empty = compile([&] { return sum(from_data(std::vector<float>(), {0})) + 1; });
+  CHECK(empty().item() == 1);
+
+  float t = 0;
+  auto other = compile([&](const Tensor& x) { return x + tensor({t += 1}); });
+  const std::string text = error_of([&] { other(tensor({1.0f})); });
+  CHECK(contains(text, "a tensor from data of the host"));
+  CHECK(contains(text, "each time another"));
+  CHECK(contains(text, "pass it as an input"));
+  CHECK(contains(text, "compile_test.cc"));
+
+  // What was computed meanwhile would stay what it was, equal or not.
+  const Tensor weight = parameter("weight", tensor({3.0f}));
+  auto reading = compile([&](const Tensor& x) { return x * (weight * 2).realize(); });
+  CHECK(contains(error_of([&] { reading(tensor({1.0f})); }), "computes a value"));
 }
 
 TEST_CASE("compile: random numbers go on from call to call") {

@@ -123,7 +123,7 @@ class LoweredSchedule {
   std::map<const KernelPart*, KernelFunction> compile(KernelCache& cache) const {
     std::vector<const Program*> programs;
     for (const auto& [part, body] : bodies_) programs.push_back(&body.program);
-    const std::vector<KernelFunction> compiled = cache.compile_all(programs);
+    const std::vector<CompiledKernel> compiled = cache.compile_all(programs);
     std::map<const KernelPart*, KernelFunction> functions;
     size_t next = 0;
     for (const auto& [part, body] : bodies_) functions[part] = compiled[next++];

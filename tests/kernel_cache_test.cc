@@ -18,38 +18,12 @@
 #include "base/files.h"
 #include "program_builder.h"
 #include "runtime/cpu/image_file.h"
+#include "temporary_folder.h"
 
 using namespace anneal;
 using namespace anneal::testing;
 
 namespace {
-
-// A folder that is gone after the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::random_device random;
-    path_ = (std::filesystem::temp_directory_path() / fmt::format("anneal-test-{:08x}", random()))
-                .string();
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::permissions(path_, std::filesystem::perms::owner_all, ignored);
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
-  std::vector<std::string> files() const {
-    std::vector<std::string> paths;
-    for (const FileEntry& entry : list_files(path_, "")) paths.push_back(entry.path);
-    return paths;
-  }
-
- private:
-  std::string path_;
-};
 
 // Adds `number` to 16 floats; erf makes it call the library.
 Program adds(double number, bool calls_library = false) {
@@ -83,7 +57,7 @@ TEST_CASE("kernel cache: what does the same is compiled once, whatever its name"
   Program renamed = first;
   renamed.name = "another_name";
   const Program* const programs[] = {&first, &renamed, &other, &first};
-  const std::vector<KernelFunction> functions = cache.compile_all(programs);
+  const std::vector<CompiledKernel> functions = cache.compile_all(programs);
   CHECK((functions[0] == functions[1]));
   CHECK((functions[0] == functions[3]));
   CHECK(works(functions[0], 1));
@@ -115,7 +89,7 @@ TEST_CASE("kernel cache: the next process finds kernels on disk") {
   }
   CHECK(folder.files().size() == 2);
   KernelCache cache({.directory = folder.path()});
-  const std::vector<KernelFunction> functions = cache.compile_all(programs);
+  const std::vector<CompiledKernel> functions = cache.compile_all(programs);
   CHECK(cache.statistics().compiled == 0);
   CHECK(cache.statistics().loaded == 2);
   CHECK(works(functions[0], 3));
@@ -207,10 +181,11 @@ TEST_CASE("kernel cache: a folder that cannot be written to does no harm") {
 TEST_CASE("kernel cache: the oldest kernels go when the disk share is full") {
   const TemporaryFolder folder;
   KernelCache({.directory = folder.path()}).compile(adds(0));
-  const uint64_t one = std::filesystem::file_size(folder.files()[0]);
+  const auto one = static_cast<int64_t>(std::filesystem::file_size(folder.files()[0]));
   // Room for four of them.
   for (int i = 1; i < 12; ++i) {
-    KernelCache({.directory = folder.path(), .max_disk_bytes = 4 * one + one / 2}).compile(adds(i));
+    KernelCache({.directory = folder.path(), .limits = {.bytes = 4 * one + one / 2}})
+        .compile(adds(i));
     CHECK(folder.files().size() <= 4);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -221,7 +196,7 @@ TEST_CASE("kernel cache: the oldest kernels go when the disk share is full") {
   CHECK(cache.statistics().compiled == 1);
 
   // The same within one process.
-  KernelCache long_lived({.directory = folder.path(), .max_disk_bytes = 4 * one + one / 2});
+  KernelCache long_lived({.directory = folder.path(), .limits = {.bytes = 4 * one + one / 2}});
   for (int i = 20; i < 30; ++i) long_lived.compile(adds(i));
   CHECK(folder.files().size() <= 4);
 }
@@ -268,27 +243,41 @@ TEST_CASE("kernel cache: two processes share a folder") {
   for (const std::string& path : folder.files()) CHECK(path.ends_with(".kernel"));
 }
 
-TEST_CASE("kernel cache: the environment chooses the folder") {
-  const char* const names[] = {"ANNEAL_CACHE", "ANNEAL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
-  std::vector<std::string> before;
-  for (const char* variable : names) before.push_back(environment(variable));
-  for (const char* variable : names) unsetenv(variable);
-  CHECK(default_cache_directory() == "");
-  setenv("HOME", "/home/me", 1);
-  CHECK(default_cache_directory() == "/home/me/.cache/anneal");
-  setenv("XDG_CACHE_HOME", "/caches", 1);
-  CHECK(default_cache_directory() == "/caches/anneal");
-  setenv("ANNEAL_CACHE_DIR", "/mine", 1);
-  CHECK(default_cache_directory() == "/mine");
-  setenv("ANNEAL_CACHE", "1", 1);
-  CHECK(default_cache_directory() == "/mine");
-  setenv("ANNEAL_CACHE", "0", 1);
-  CHECK(default_cache_directory() == "");
-  for (size_t i = 0; i < before.size(); ++i) {
-    if (before[i].empty()) {
-      unsetenv(names[i]);
-    } else {
-      setenv(names[i], before[i].c_str(), 1);
-    }
+TEST_CASE("kernel cache: what is in memory is bounded, and what is held stays") {
+  KernelCache cache({.most_kernels = 4});
+  const CompiledKernel held = cache.compile(adds(1));
+  for (int i = 2; i < 12; ++i) CHECK(works(cache.compile(adds(i)), static_cast<float>(i)));
+  CHECK(cache.size() == 4);
+  CHECK(works(held, 1));
+  CHECK(cache.statistics().compiled == 11);
+  cache.compile(adds(11));
+  CHECK(cache.statistics().compiled == 11);
+  CHECK(works(cache.compile(adds(2)), 2));  // forgotten meanwhile
+  CHECK(cache.statistics().compiled == 12);
+  // More at a time than are kept.
+  std::vector<Program> programs;
+  std::vector<const Program*> pointers;
+  for (int i = 20; i < 30; ++i) programs.push_back(adds(i));
+  for (const Program& program : programs) pointers.push_back(&program);
+  const std::vector<CompiledKernel> all = cache.compile_all(pointers);
+  for (int i = 0; i < 10; ++i)
+    CHECK(works(all[static_cast<size_t>(i)], static_cast<float>(20 + i)));
+}
+
+TEST_CASE("kernel cache: code that others could have written is not run") {
+  const TemporaryFolder folder;
+  KernelCache({.directory = folder.path()}).compile(adds(3));
+  REQUIRE(folder.files().size() == 1);
+  const std::string path = folder.files()[0];
+  std::filesystem::permissions(path, std::filesystem::perms::others_write,
+                               std::filesystem::perm_options::add);
+  for (int compiled : {1, 0}) {  // it is replaced by one of our own
+    KernelCache cache({.directory = folder.path()});
+    CHECK(works(cache.compile(adds(3)), 3));
+    CHECK(cache.statistics().compiled == compiled);
   }
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
+  KernelCache cache({.directory = folder.path()});
+  CHECK(works(cache.compile(adds(3)), 3));
+  CHECK(cache.statistics().compiled == 1);
 }

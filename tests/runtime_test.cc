@@ -190,7 +190,7 @@ TEST_CASE("runtime: the words of a program are the same in any history") {
 TEST_CASE("runtime: what is remembered is bounded, and the oldest is forgotten") {
   Bench bench({.most_programs = 3});
   Tensor x = tensor({1.0f, 2.0f});
-  auto program = [&](int i) { return x * static_cast<float>(i) + 1; };
+  auto program = [&](int i) { return sum(expand(x.reshape({1, 2}), {i, 2}), {0}) + 1; };
   for (int i = 2; i < 8; ++i) bench.run({program(i)});
   CHECK(bench.executor.program_count() == 3);
   CHECK(bench.counters().evicted == 3);
@@ -469,6 +469,27 @@ TEST_CASE("runtime: threads with graphs of their own share what is compiled") {
   for (std::thread& thread : crowd) thread.join();
   for (const std::vector<float>& result : results) CHECK(result == results[0]);
   CHECK(std::isfinite(results[0][0]));
+}
+
+TEST_CASE("runtime: memory stays flat over 5,000 different programs") {
+  constexpr int kPrograms = 5000, kWarm = 1000;
+  Bench bench({.most_programs = 32});
+  Tensor x = arange(kPrograms + 4).cast(DType::F32).realize();
+  int64_t before = 0;
+  for (int i = 0; i < kPrograms; ++i) {
+    if (i == kWarm) before = resident_kib();
+    const Tensor program = sum(slice(x, {{i, i + 4}}) * 0.5);
+    if (i % 100 == 0)
+      CHECK(bench.floats(program) == on_interpreter(program));
+    else
+      bench.run({program});
+    current_graph().collect_if_worthwhile();
+  }
+  CHECK(bench.counters().misses == kPrograms);
+  CHECK(bench.executor.program_count() == 32);
+  const int64_t after = resident_kib();
+  MESSAGE("resident: " << before / 1024 << " MiB before, " << after / 1024 << " MiB after");
+  CHECK(after - before < 16 * 1024);
 }
 
 TEST_CASE("runtime: memory stays flat over 10,000 rounds") {

@@ -53,6 +53,28 @@ std::string shaders_of(const Tensor& tensor) {
 
 }  // namespace
 
+TEST_CASE("webgpu device: numbers that change are written, not compiled") {
+  DeviceScope scope("webgpu");
+  const Tensor x = tensor({0.5f, -1.5f, 2.0f, 4.0f, 0.25f}), small = x.cast(DType::I32);
+  const Tensor w = parameter("w", x);
+  double lr = 0.5;
+  std::vector<float> want = floats(w);
+  for (int step = 0; step < 5; ++step, lr *= 0.75) {
+    const RuntimeCounters before = current_evaluator().counters();
+    evaluate({w.assign(w - lr * x)});
+    const std::vector<Tensor> results = evaluate({where(x > lr, x, 7 * lr), small * (3 + step)});
+    const RuntimeCounters after = current_evaluator().counters();
+    if (step > 1) CHECK(after.kernels_compiled == before.kernels_compiled);
+    for (size_t i = 0; i < want.size(); ++i) {
+      const float value = floats(x)[i], rate = static_cast<float>(lr);
+      want[i] -= rate * value;
+      CHECK(floats(w)[i] == doctest::Approx(want[i]));
+      CHECK(floats(results[0])[i] == doctest::Approx(value > rate ? value : 7 * lr));
+      CHECK(results[1].to_vector<int>()[i] == static_cast<int>(value) * (3 + step));
+    }
+  }
+}
+
 TEST_CASE("webgpu device: a step is one submit, moves its inputs and allocates nothing") {
   DeviceScope scope("webgpu");
   Tensor weight = parameter("weight", full({16, 4}, 0.5));

@@ -2,11 +2,9 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <random>
 #include <system_error>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,41 +22,30 @@ void sync_folder(const std::string& path) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), file_(nullptr) {
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat status = {};
   if (::stat(path_.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
     error_ = "it is a directory";
     return;
   }
-  std::random_device random;
-  temporary_ = fmt::format("{}.{:08x}{:08x}.tmp", path_, random(), random());
-  file_ = std::fopen(temporary_.c_str(), "wbx");
-  if (!file_) fail();
+  remove_abandoned(path_);
+  file_.emplace(path_);
+  if (!file_->stream()) fail(file_->error());
 }
 
-AtomicFile::~AtomicFile() {
-  if (!file_) return;
-  std::fclose(file_);
-  ::unlink(temporary_.c_str());
-}
-
-void AtomicFile::fail() {
-  if (error_.empty()) error_ = std::generic_category().message(errno);
+void AtomicFile::fail(int number) {
+  if (error_.empty()) error_ = std::generic_category().message(number);
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   if (!error_.empty() || bytes.empty()) return;
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail();
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_->stream()) != bytes.size()) fail(errno);
 }
 
 bool AtomicFile::commit() {
   if (!error_.empty()) return false;
-  if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail();
-  if (std::fclose(file_) != 0) fail();
-  file_ = nullptr;
-  if (error_.empty() && std::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
-  if (!error_.empty()) {
-    ::unlink(temporary_.c_str());
+  if (!file_->commit(true)) {
+    fail(file_->error());
     return false;
   }
   sync_folder(path_);

@@ -1,20 +1,20 @@
 // A file that appears whole or not at all: written beside its place, brought to the disk, renamed.
+// What a killed process left of an earlier try is removed.
 #pragma once
 
 #include <cstddef>
-#include <cstdio>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "base/temporary_file.h"
 
 namespace anneal {
 
 class AtomicFile {
  public:
-  explicit AtomicFile(std::string path);
-  ~AtomicFile();  // without commit() nothing remains
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
+  explicit AtomicFile(std::string path);  // without commit() nothing remains
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
@@ -24,10 +24,10 @@ class AtomicFile {
   const std::string& error() const { return error_; }
 
  private:
-  void fail();  // with errno
+  void fail(int number);
 
-  std::string path_, temporary_, error_;
-  std::FILE* file_;
+  std::string path_, error_;
+  std::optional<TemporaryFile> file_;
 };
 
 }  // namespace anneal

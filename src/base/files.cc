@@ -1,13 +1,14 @@
 #include "base/files.h"
 
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <random>
 #include <system_error>
 
-#include <fmt/format.h>
+#include "base/temporary_file.h"
 
 namespace anneal {
 namespace {
@@ -16,12 +17,6 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
-
-// Two processes never choose the same, not even a parent and its fork.
-std::string unique_name(const std::string& path) {
-  std::random_device random;
-  return fmt::format("{}.{:08x}{:08x}.tmp", path, random(), random());
-}
 
 }  // namespace
 
@@ -37,21 +32,22 @@ std::optional<std::string> read_file(const std::string& path, uint64_t max_bytes
   return bytes;
 }
 
-bool write_file_atomically(const std::string& path, std::string_view bytes) {
-  std::error_code error;
-  const std::string temporary = unique_name(path);
-  File file(std::fopen(temporary.c_str(), "wb"));
-  if (!file) {
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-    file.reset(std::fopen(temporary.c_str(), "wb"));
+bool write_file_atomically(const std::string& path, std::string_view bytes, unsigned mode) {
+  std::optional<TemporaryFile> file(std::in_place, path, mode);
+  if (file->error() == ENOENT) {
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+    file.emplace(path, mode);
   }
-  if (!file) return false;
-  bool written = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
-  written &= std::fclose(file.release()) == 0;
-  if (written) std::filesystem::rename(temporary, path, error);
-  if (written && !error) return true;
-  remove_file(temporary);
-  return false;
+  if (!file->stream()) return false;
+  return std::fwrite(bytes.data(), 1, bytes.size(), file->stream()) == bytes.size() &&
+         file->commit(false);
+}
+
+double seconds_since(const FileEntry& entry) {
+  using Clock = std::filesystem::file_time_type::clock;
+  const Clock::time_point then{Clock::duration(entry.modified)};
+  return std::chrono::duration<double>(Clock::now() - then).count();
 }
 
 std::vector<FileEntry> list_files(const std::string& folder, std::string_view suffix) {

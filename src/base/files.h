@@ -14,13 +14,17 @@ namespace anneal {
 std::optional<std::string> read_file(const std::string& path, uint64_t max_bytes);
 
 // Other processes see the old file or the new one, never a part. Makes the folder if need be.
-bool write_file_atomically(const std::string& path, std::string_view bytes);
+// `mode`: who may read and write it, within what the process allows.
+bool write_file_atomically(const std::string& path, std::string_view bytes, unsigned mode = 0666);
 
 struct FileEntry {
   std::string path;
   uint64_t bytes = 0;
   int64_t modified = 0;  // grows with time
 };
+
+// How long ago that was.
+double seconds_since(const FileEntry& entry);
 
 // The plain files of a folder whose names end with `suffix`.
 std::vector<FileEntry> list_files(const std::string& folder, std::string_view suffix);

@@ -48,11 +48,14 @@ Schedule schedule_for(std::span<const NodeRef> roots, Device& device) {
   return schedule_program(roots, options);
 }
 
-CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device)
-    : device_(device.name()), max_buffer_bytes_(device.capabilities().max_buffer_bytes) {
+CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device,
+                                 NumberInputs numbers)
+    : numbers_(std::move(numbers)),
+      device_(device.name()),
+      max_buffer_bytes_(device.capabilities().max_buffer_bytes) {
   Graph graph;
   GraphScope scope(graph);
-  const CanonicalProgram::Built built = program.build(graph);
+  const CanonicalProgram::Built built = program.build(graph, numbers_);
   std::vector<NodeRef> roots = built.values;
   roots.insert(roots.end(), built.assigns.begin(), built.assigns.end());
   checks_ = SizeChecks(roots, built.variables);

@@ -28,8 +28,12 @@ Schedule schedule_for(std::span<const NodeRef> roots, Device& device);
 
 class CompiledProgram {
  public:
-  CompiledProgram(const CanonicalProgram& program, Device& device);
+  CompiledProgram(const CanonicalProgram& program, Device& device, NumberInputs numbers);
+  // With its numbers as part of the code.
+  CompiledProgram(const CanonicalProgram& program, Device& device)
+      : CompiledProgram(program, device, NumberInputs(program.numbers())) {}
 
+  const NumberInputs& numbers() const { return numbers_; }
   // Where a value comes from: a buffer of the schedule, or a slot as it is.
   struct Source {
     int buffer = -1, slot = -1;
@@ -53,6 +57,7 @@ class CompiledProgram {
   void check_limits(const Device& device) const;
   std::shared_ptr<const SizedProgram> make_sized(std::span<const int64_t> sizes) const;
 
+  NumberInputs numbers_;
   std::vector<Source> values_;
   std::vector<int> assigned_slots_, slots_;
   Schedule schedule_;

@@ -50,6 +50,9 @@ std::unique_ptr<Evaluator> make_interpreter();
 // The current device's, of this thread. Made when it is first needed.
 Evaluator& current_evaluator();
 
+// How often this thread has computed values so far, on any device.
+int64_t evaluations();
+
 // Another device to choose from; the name must be new. For tests and for programs that bring one.
 void add_device(std::string_view name, std::function<std::unique_ptr<Evaluator>()> make);
 

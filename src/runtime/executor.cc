@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
+#include "base/traffic.h"
 #include "runtime/distinct_bodies.h"
 
 namespace anneal {
@@ -285,7 +286,7 @@ class Executor::Run {
 // ---- the executor
 
 Executor::Executor(std::unique_ptr<Device> device, const ExecutorOptions& options)
-    : device_(std::move(device)), options_(options) {}
+    : device_(std::move(device)), options_(options), programs_(options.most_programs) {}
 
 std::vector<std::shared_ptr<Storage>> Executor::launch(CompiledProgram& program, Launch launch) {
   device_->recover();
@@ -303,17 +304,16 @@ std::vector<std::shared_ptr<Storage>> Executor::launch(CompiledProgram& program,
 std::vector<std::shared_ptr<Storage>> Executor::run(const Request& request) {
   if (request.roots.empty() && request.assigns.empty()) return {};
   const CanonicalProgram program(request);
-  const std::shared_ptr<CompiledProgram> ready = compiled(program);
+  const std::shared_ptr<CompiledProgram> ready = compiled(program, ProgramCache::Numbers::Anywhere);
   Launch work;
   for (NodeRef variable : program.variables())
     work.sizes.push_back(request.contents->size(variable));
   for (NodeRef node : program.slots())
     work.slots.push_back(node->op == Op::Buffer ? request.contents->buffer(node)
                                                 : request.contents->find(node));
-  if (!program.numbers().empty()) {
-    const auto count = static_cast<int64_t>(program.numbers().size());
-    work.slots.push_back(std::make_shared<Storage>(
-        Storage{DType::U32, {count}, Bytes(std::as_bytes(program.numbers()))}));
+  for (std::shared_ptr<Storage>& slot : program.extra_slots(ready->numbers())) {
+    traffic().host_to_device += static_cast<int64_t>(slot->size());
+    work.slots.push_back(std::move(slot));
   }
   std::vector<Storage*> late;
   for (NodeRef assign : program.late_assigns())
@@ -349,7 +349,8 @@ class Executor::ReadyPlan : public Plan {
 };
 
 std::unique_ptr<Plan> Executor::plan(const CanonicalProgram& program) {
-  return std::make_unique<ReadyPlan>(*this, compiled(program));
+  // Its numbers stay what they are.
+  return std::make_unique<ReadyPlan>(*this, compiled(program, ProgramCache::Numbers::InCode));
 }
 
 RuntimeCounters Executor::counters() const {
@@ -364,45 +365,27 @@ size_t Executor::program_count() const {
   return programs_.size();
 }
 
-std::shared_ptr<CompiledProgram> Executor::find(const CanonicalProgram& program) {
-  auto [begin, end] = by_key_.equal_range(program.key().low);
-  for (auto entry = begin; entry != end; ++entry) {
-    if (entry->second->words != program.words()) continue;
-    programs_.splice(programs_.begin(), programs_, entry->second);
-    return entry->second->program;
-  }
-  return nullptr;
-}
-
-std::shared_ptr<CompiledProgram> Executor::compiled(const CanonicalProgram& program) {
+std::shared_ptr<CompiledProgram> Executor::compiled(const CanonicalProgram& program,
+                                                    ProgramCache::Numbers numbers) {
+  NumberInputs inputs(program.numbers());
   {
     std::lock_guard lock(mutex_);
-    if (std::shared_ptr<CompiledProgram> known = find(program)) {
+    if (std::shared_ptr<CompiledProgram> known = programs_.find(program, numbers)) {
       ++counters_.hits;
       return known;
     }
     ++counters_.misses;
+    if (numbers == ProgramCache::Numbers::Anywhere) inputs = programs_.inputs_for(program);
   }
   device_->recover();
-  auto fresh = std::make_shared<CompiledProgram>(program, *device_);
+  auto fresh = std::make_shared<CompiledProgram>(program, *device_, std::move(inputs));
   const auto bodies = static_cast<int64_t>(distinct_bodies(fresh->schedule()).bodies.size());
   std::lock_guard lock(mutex_);
   counters_.kernels_compiled += static_cast<int64_t>(fresh->schedule().kernels.size());
   counters_.bodies_compiled += bodies;
-  if (std::shared_ptr<CompiledProgram> other = find(program)) return other;  // another thread's
-  programs_.push_front({program.key(), program.words(), fresh});
-  by_key_.emplace(program.key().low, programs_.begin());
-  while (programs_.size() > std::max<size_t>(1, options_.most_programs)) {
-    auto last = std::prev(programs_.end());
-    auto [begin, end] = by_key_.equal_range(last->key.low);
-    for (auto entry = begin; entry != end; ++entry)
-      if (entry->second == last) {
-        by_key_.erase(entry);
-        break;
-      }
-    programs_.pop_back();
-    ++counters_.evicted;
-  }
+  if (std::shared_ptr<CompiledProgram> other = programs_.find(program, numbers))
+    return other;  // another thread's
+  counters_.evicted += static_cast<int64_t>(programs_.add(program, fresh));
   return fresh;
 }
 

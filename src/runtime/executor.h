@@ -1,17 +1,16 @@
 // Runs programs on a device: compiles what is new, remembers what it has compiled, finds memory,
-// launches. Results do not depend on what was run before.
+// launches. Results do not depend on what was run before, but for the rounding of numbers that a
+// kernel reads instead of having them folded into others.
 #pragma once
 
-#include <list>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
-#include "runtime/compiled_program.h"
 #include "runtime/counters.h"
 #include "runtime/device.h"
 #include "runtime/evaluator.h"
+#include "runtime/program_cache.h"
 
 namespace anneal {
 
@@ -38,11 +37,6 @@ class Executor : public Evaluator {
   size_t program_count() const;
 
  private:
-  struct Entry {
-    Key key;
-    std::vector<uint32_t> words;
-    std::shared_ptr<CompiledProgram> program;
-  };
   // What a run works on.
   struct Launch {
     std::vector<int64_t> sizes;
@@ -54,8 +48,8 @@ class Executor : public Evaluator {
   class ReadyPlan;
 
   std::vector<std::shared_ptr<Storage>> launch(CompiledProgram& program, Launch launch);
-  std::shared_ptr<CompiledProgram> compiled(const CanonicalProgram& program);
-  std::shared_ptr<CompiledProgram> find(const CanonicalProgram& program);  // the lock is held
+  std::shared_ptr<CompiledProgram> compiled(const CanonicalProgram& program,
+                                            ProgramCache::Numbers numbers);
 
   // Memory for temporaries: one that is free, or a new one. Nothing is held while it is allocated
   // that could be given back first.
@@ -67,9 +61,8 @@ class Executor : public Evaluator {
   std::shared_ptr<Device> device_;
   ExecutorOptions options_;
 
-  mutable std::mutex mutex_;   // of everything below
-  std::list<Entry> programs_;  // the last used first
-  std::unordered_multimap<uint64_t, std::list<Entry>::iterator> by_key_;
+  mutable std::mutex mutex_;  // of everything below
+  ProgramCache programs_;
   std::vector<std::unique_ptr<DeviceMemory>> free_arenas_;
   RuntimeCounters counters_;
 };

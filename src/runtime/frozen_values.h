@@ -9,7 +9,10 @@
 namespace anneal {
 
 // An error that names the line, unless both programs do the same up to the numbers of random draws.
-void check_same_program(std::span<const NodeRef> first, std::span<const NodeRef> second);
+// Tensors made of equal data of the host are the same where `all_from_host`: no new one holds what
+// the function computed meanwhile.
+void check_same_program(std::span<const NodeRef> first, std::span<const NodeRef> second,
+                        bool all_from_host);
 
 // Whether it draws random numbers by numbers of the host.
 bool is_draw(NodeRef node);

@@ -22,6 +22,8 @@ std::vector<NodeRef> targets_of(std::span<const NodeRef> assigns) {
   return targets;
 }
 
+thread_local int64_t t_evaluations = 0;
+
 NodeRef store(std::shared_ptr<Storage> storage) {
   NodeRef buffer = make_buffer("", new_buffer_slot(), storage->dtype, static_dims(storage->shape));
   current_graph().store(buffer, std::move(storage));
@@ -77,6 +79,7 @@ std::vector<NodeRef> compute(const Work& work, const Bindings& bindings) {
   Request request{{}, work.assigns, &contents};
   for (NodeRef root : work.roots)
     if (!is_constant_memory(root) && !memory_of(root)) request.roots.push_back(root);
+  if (!request.roots.empty() || !request.assigns.empty()) ++t_evaluations;
   graph.separate(work.targets);
   std::vector<std::shared_ptr<Storage>> values = current_evaluator().run(request);
 
@@ -94,6 +97,8 @@ std::vector<NodeRef> compute(const Work& work, const Bindings& bindings) {
 }
 
 }  // namespace
+
+int64_t evaluations() { return t_evaluations; }
 
 std::vector<Tensor> evaluate(const std::vector<Tensor>& tensors, const Bindings& bindings,
                              Location where) {

@@ -59,7 +59,7 @@ class CpuExecutable : public Executable {
     }
     std::vector<const Program*> pointers;
     for (const Program& program : programs) pointers.push_back(&program);
-    const std::vector<KernelFunction> functions = kernel_cache().compile_all(pointers);
+    kernels_ = kernel_cache().compile_all(pointers);
     cells_ = IndexProgram(cells, variables);
 
     size_t next = 0;
@@ -68,7 +68,7 @@ class CpuExecutable : public Executable {
         phases_.push_back(parts_.size());
         for (const KernelPart& part : phase) {
           const auto body = static_cast<size_t>(distinct.of_part[next++]);
-          parts_.push_back({functions[body], body, arguments_.size(), sizes_.size()});
+          parts_.push_back({kernels_[body], body, arguments_.size(), sizes_.size()});
           arguments_.insert(arguments_.end(), part.arguments.begin(), part.arguments.end());
           for (NodeRef variable : part.body.variables)
             sizes_.push_back(number_of(variable, variables));
@@ -134,6 +134,7 @@ class CpuExecutable : public Executable {
     all.pool.run(total, stretch);
   }
 
+  std::vector<CompiledKernel> kernels_;  // by body
   std::vector<Part> parts_;
   std::vector<size_t> phases_;  // where the parts of each begin
   std::vector<int> arguments_, sizes_;

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <optional>
 #include <string_view>
 #include <thread>
-#include <tuple>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include <anneal/error.h>
 
-#include "base/files.h"
 #include "base/key.h"
 #include "kernel/program_content.h"
 #include "runtime/cpu/image_file.h"
@@ -56,25 +54,6 @@ void run_on_threads(size_t count, int threads, const Task& task) {
 }
 
 constexpr uint64_t kFileSeed = 0x616e6e65616c;
-constexpr std::string_view kFileSuffix = ".kernel";
-constexpr uint64_t kMaxFileBytes = uint64_t{64} << 20;
-
-// Removes the oldest kernels of a folder that holds too many bytes, down to three quarters, and
-// answers how many bytes are left.
-uint64_t keep_newest(const std::string& folder, uint64_t max_bytes) {
-  std::vector<FileEntry> files = list_files(folder, kFileSuffix);
-  uint64_t total = 0;
-  for (const FileEntry& file : files) total += file.bytes;
-  if (total <= max_bytes) return total;
-  std::sort(files.begin(), files.end(), [](const FileEntry& a, const FileEntry& b) {
-    return std::tie(a.modified, a.path) < std::tie(b.modified, b.path);
-  });
-  for (const FileEntry& file : files) {
-    if (total <= max_bytes / 4 * 3) break;
-    if (remove_file(file.path)) total -= file.bytes;
-  }
-  return total;
-}
 
 }  // namespace
 
@@ -83,33 +62,25 @@ struct KernelCache::Missing {
   std::string_view content;
   CodeImage image;
   bool loaded = false;
-  std::string identity;  // of the image on disk
+  std::string identity;   // of the image on disk
+  CompiledKernel kernel;  // once it is there
 };
 
-std::string default_cache_directory() {
-  if (environment("ANNEAL_CACHE") == "0") return "";
-  if (std::string chosen = environment("ANNEAL_CACHE_DIR"); !chosen.empty()) return chosen;
-  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) {
-    return cache + "/anneal";
-  }
-  const std::string home = environment("HOME");
-  return home.empty() ? "" : home + "/.cache/anneal";
-}
-
-KernelCache::KernelCache(KernelCacheOptions options) : options_(std::move(options)) {
+KernelCache::KernelCache(KernelCacheOptions options)
+    : options_(std::move(options)), folder_(options_.directory, options_.limits) {
   const CpuTarget& target = options_.target;
   identity_ = fmt::format("{}\n{}\n{}\n{}\n{}\n", codegen_identity(), target.triple, target.cpu,
                           target.features, target.vector_bytes);
 }
 
-std::string KernelCache::path_of(const Missing& missing) const {
+Key KernelCache::key_of(const Missing& missing) {
   KeyBuilder key(kFileSeed);
   key.add(missing.identity);
-  return fmt::format("{}/{}{}", options_.directory, to_text(key.finish()), kFileSuffix);
+  return key.finish();
 }
 
-bool KernelCache::load(Missing& missing) const {
-  const std::optional<std::string> file = read_file(path_of(missing), kMaxFileBytes);
+bool KernelCache::load(Missing& missing) {
+  const std::optional<std::string> file = folder_.read(key_of(missing));
   if (!file) return false;
   std::optional<CodeImage> image = read_image(*file, missing.identity);
   if (!image || !can_import(*image)) return false;
@@ -117,56 +88,61 @@ bool KernelCache::load(Missing& missing) const {
   return true;
 }
 
-// A disk that cannot be written to is no problem of the user's: the next process compiles again.
 void KernelCache::save(std::span<const Missing> compiled) {
-  uint64_t written = 0;
-  for (const Missing& one : compiled) {
-    if (one.loaded) continue;
-    const std::string file = write_image(one.image, one.identity);
-    if (write_file_atomically(path_of(one), file)) written += file.size();
-  }
-  if (written == 0) return;
-  const std::lock_guard lock(mutex_);
-  // Counted once; what other processes add meanwhile is seen by the next one.
-  if (disk_bytes_ && *disk_bytes_ + written <= options_.max_disk_bytes) {
-    *disk_bytes_ += written;
-    return;
-  }
-  disk_bytes_ = keep_newest(options_.directory, options_.max_disk_bytes);
+  for (const Missing& one : compiled)
+    if (!one.loaded) folder_.write(key_of(one), write_image(one.image, one.identity));
 }
 
-KernelFunction KernelCache::compile(const Program& program) {
+const CompiledKernel* KernelCache::find(std::string_view content) {
+  const auto known = by_content_.find(content);
+  if (known == by_content_.end()) return nullptr;
+  kernels_.splice(kernels_.begin(), kernels_, known->second);
+  return &known->second->kernel;
+}
+
+void KernelCache::keep(std::string_view content, const CompiledKernel& kernel) {
+  if (find(content)) return;  // another thread's
+  kernels_.push_front({std::string(content), kernel});
+  by_content_.emplace(kernels_.front().content, kernels_.begin());
+  if (kernels_.size() <= options_.most_kernels) return;
+  by_content_.erase(kernels_.back().content);
+  kernels_.pop_back();
+}
+
+CompiledKernel KernelCache::compile(const Program& program) {
   const Program* const one[] = {&program};
   return compile_all(one)[0];
 }
 
-std::vector<KernelFunction> KernelCache::compile_all(std::span<const Program* const> programs) {
+std::vector<CompiledKernel> KernelCache::compile_all(std::span<const Program* const> programs) {
   std::vector<std::string> contents;
   for (const Program* program : programs) contents.push_back(content(*program));
 
+  std::unordered_map<std::string_view, CompiledKernel> found;
   std::vector<Missing> missing;
   {
     const std::lock_guard lock(mutex_);
-    std::unordered_set<std::string_view> seen;
     for (size_t i = 0; i < programs.size(); ++i) {
-      if (functions_.contains(contents[i]) || !seen.insert(contents[i]).second) {
+      const auto [entry, fresh] = found.try_emplace(contents[i]);
+      const CompiledKernel* known = fresh ? find(contents[i]) : nullptr;
+      if (known) entry->second = *known;
+      if (known || !fresh)
         ++statistics_.reused;
-      } else {
-        missing.push_back({programs[i], contents[i], {}, false, identity_ + contents[i]});
-      }
+      else
+        missing.push_back({programs[i], contents[i], {}, false, identity_ + contents[i], {}});
     }
   }
   if (!missing.empty()) add(missing);
-  std::vector<KernelFunction> result;
-  const std::lock_guard lock(mutex_);
-  for (const std::string& one : contents) result.push_back(functions_.at(one));
+  for (const Missing& one : missing) found[one.content] = one.kernel;
+  std::vector<CompiledKernel> result;
+  for (const std::string& one : contents) result.push_back(found[one]);
   return result;
 }
 
 void KernelCache::add(std::span<Missing> missing) {
   std::vector<Missing*> to_compile;
   for (Missing& one : missing) {
-    one.loaded = !options_.directory.empty() && load(one);
+    one.loaded = load(one);
     if (!one.loaded) to_compile.push_back(&one);
   }
   run_on_threads(to_compile.size(), options_.threads, [&](size_t i) {
@@ -174,16 +150,21 @@ void KernelCache::add(std::span<Missing> missing) {
   });
   std::vector<const CodeImage*> images;
   for (const Missing& one : missing) images.push_back(&one.image);
-  auto memory = std::make_unique<CodeMemory>(images);
-  if (!options_.directory.empty()) save(missing);
+  const auto memory = std::make_shared<const CodeMemory>(images);
+  save(missing);
   const std::lock_guard lock(mutex_);
   statistics_.compiled += static_cast<int64_t>(to_compile.size());
   statistics_.loaded += static_cast<int64_t>(missing.size() - to_compile.size());
   for (size_t i = 0; i < missing.size(); ++i) {
     std::byte* entry = memory->address(i) + missing[i].image.functions[0].offset;
-    functions_.emplace(missing[i].content, reinterpret_cast<KernelFunction>(entry));
+    missing[i].kernel = {reinterpret_cast<KernelFunction>(entry), memory};
+    keep(missing[i].content, missing[i].kernel);
   }
-  memory_.push_back(std::move(memory));
+}
+
+size_t KernelCache::size() const {
+  const std::lock_guard lock(mutex_);
+  return kernels_.size();
 }
 
 KernelCacheStatistics KernelCache::statistics() const {
@@ -192,7 +173,8 @@ KernelCacheStatistics KernelCache::statistics() const {
 }
 
 KernelCache& kernel_cache() {
-  static KernelCache cache({.directory = default_cache_directory()});
+  static KernelCache cache(
+      {.directory = default_cache_directory(), .limits = cache_limits(default_cache_directory())});
   return cache;
 }
 

@@ -1,11 +1,11 @@
-// From Programs to functions of this process, each compiled once: kept in memory, and on disk for
-// the next process. Must not run them.
+// From Programs to functions of this process, each compiled once: the last used ones are kept in
+// memory, and on disk for the next process. Must not run them.
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -13,6 +13,7 @@
 
 #include "codegen/llvm/compile.h"
 #include "runtime/cpu/code_memory.h"
+#include "runtime/cpu/kernel_folder.h"
 
 namespace anneal {
 
@@ -20,11 +21,9 @@ struct KernelCacheOptions {
   CpuTarget target = host_target();
   int threads = 0;             // that compile at a time; 0: default_threads()
   std::string directory = {};  // for the next process; empty: nothing is kept on disk
-  uint64_t max_disk_bytes = uint64_t{512} << 20;  // beyond it the oldest are removed
+  KernelFolderLimits limits = {};
+  size_t most_kernels = 4096;  // in memory, besides those that are in use
 };
-
-// $ANNEAL_CACHE_DIR, else $XDG_CACHE_HOME/anneal, else ~/.cache/anneal; ANNEAL_CACHE=0: none.
-std::string default_cache_directory();
 
 struct KernelCacheStatistics {
   int64_t compiled = 0;  // programs that LLVM made code of
@@ -32,32 +31,47 @@ struct KernelCacheStatistics {
   int64_t reused = 0;    // programs that were in memory already
 };
 
-// Functions live as long as the cache. Any thread may call.
+// A function, and what keeps it in memory.
+struct CompiledKernel {
+  KernelFunction function = nullptr;
+  std::shared_ptr<const CodeMemory> memory = nullptr;
+
+  operator KernelFunction() const { return function; }
+};
+
+// Any thread may call.
 class KernelCache {
  public:
   explicit KernelCache(KernelCacheOptions options = {});
 
-  KernelFunction compile(const Program& program);
+  CompiledKernel compile(const Program& program);
   // What is missing is compiled on several threads; what does the same is compiled once, whatever
   // the names.
-  std::vector<KernelFunction> compile_all(std::span<const Program* const> programs);
+  std::vector<CompiledKernel> compile_all(std::span<const Program* const> programs);
 
   KernelCacheStatistics statistics() const;
+  size_t size() const;  // kernels in memory
 
  private:
   struct Missing;
+  struct Entry {
+    std::string content;
+    CompiledKernel kernel;
+  };
 
   void add(std::span<Missing> missing);
-  std::string path_of(const Missing& missing) const;
-  bool load(Missing& missing) const;
+  static Key key_of(const Missing& missing);
+  bool load(Missing& missing);
   void save(std::span<const Missing> compiled);
+  const CompiledKernel* find(std::string_view content);               // the lock is held
+  void keep(std::string_view content, const CompiledKernel& kernel);  // the lock is held
 
   KernelCacheOptions options_;
-  std::string identity_;  // what code depends on besides the Program
-  mutable std::mutex mutex_;
-  std::unordered_map<std::string, KernelFunction> functions_;  // by content
-  std::vector<std::unique_ptr<CodeMemory>> memory_;
-  std::optional<uint64_t> disk_bytes_;  // once it was counted
+  KernelFolder folder_;
+  std::string identity_;      // what code depends on besides the Program
+  mutable std::mutex mutex_;  // of what follows
+  std::list<Entry> kernels_;  // the last used first
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_content_;
   KernelCacheStatistics statistics_;
 };
 

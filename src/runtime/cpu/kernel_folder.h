@@ -1,0 +1,68 @@
+// The compiled kernels of this user on disk, for any number of processes: bounded, the ones that
+// were not used for longest go first. Must not know what a kernel is.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.h"
+#include "base/key.h"
+
+namespace anneal {
+
+struct KernelFolderLimits {
+  int64_t bytes = int64_t{512} << 20;
+  int64_t files = 20'000;
+};
+
+// $ANNEAL_CACHE_DIR, else $XDG_CACHE_HOME/anneal, else ~/.cache/anneal; ANNEAL_CACHE=0: none.
+std::string default_cache_directory();
+// What ANNEAL_CACHE_LIMIT says, else what was kept in the folder, else the default. An error where
+// the variable is no number of bytes.
+KernelFolderLimits cache_limits(const std::string& directory);
+// Keeps it in the folder for every process to come.
+bool keep_cache_limit(const std::string& directory, int64_t bytes);
+// "1048576", "512M", "2 GiB"; none where it is no number of bytes.
+std::optional<int64_t> parse_bytes(std::string_view text);
+
+// Any thread may call. A disk that cannot be written to is no error: nothing is kept then.
+class KernelFolder {
+ public:
+  // Nothing is kept where `path` is empty.
+  KernelFolder(std::string path, const KernelFolderLimits& limits);
+
+  // Marks it as used. What others could have written is not read: one notice says so.
+  std::optional<std::string> read(const Key& key);
+  // Removes what is too much, once the process has counted what is there.
+  void write(const Key& key, std::string_view bytes);
+
+  struct Contents {
+    int64_t files = 0, bytes = 0;
+    double oldest = 0, newest = 0;  // seconds since they were used
+  };
+  Contents contents() const;
+  // What was removed: all of them, and those beyond the limits.
+  Contents clear();
+  Contents make_room();
+  // Why others could have written here, so that nothing is read; empty when they cannot.
+  std::string not_own() const;
+
+ private:
+  std::string kernels() const { return path_ + "/kernels"; }
+  std::vector<std::string> parts() const;  // its folders
+  std::vector<FileEntry> list() const;
+  void tell(const std::string& not_own);
+  Contents remove_oldest(const KernelFolderLimits& limits);  // the lock is held
+
+  std::string path_;
+  KernelFolderLimits limits_;
+  std::mutex mutex_;              // of what follows
+  std::optional<Contents> held_;  // once it was counted
+  bool told_ = false;
+};
+
+}  // namespace anneal
