@@ -65,6 +65,10 @@ Tensor rounding(const char* name, Op op, const Operand& x) {
 
 Tensor operator+(const Operand& a, const Operand& b) { return binary("add", Op::Add, a, b); }
 Tensor operator*(const Operand& a, const Operand& b) { return binary("multiply", Op::Mul, a, b); }
+Tensor operator%(const Operand& a, const Operand& b) { return binary("remainder", Op::Mod, a, b); }
+Tensor floor_divide(const Operand& a, const Operand& b) {
+  return binary("floor_divide", Op::FloorDiv, a, b);
+}
 Tensor maximum(const Operand& a, const Operand& b) { return binary("maximum", Op::Max, a, b); }
 Tensor minimum(const Operand& a, const Operand& b) { return binary("minimum", Op::Min, a, b); }
 
@@ -83,21 +87,6 @@ Tensor operator/(const Operand& a, const Operand& b) {
   CallScope call("divide", a.where());
   auto [left, right] = meet(a, b);
   return wrap(make(Op::Div, {as_float(left), as_float(right)}));
-}
-
-Tensor floor_divide(const Operand& a, const Operand& b) {
-  CallScope call("floor_divide", a.where());
-  auto [left, right] = meet(a, b);
-  if (is_float(left->dtype)) return wrap(make(Op::Floor, {make(Op::Div, {left, right})}));
-  return wrap(make(Op::FloorDiv, {left, right}));
-}
-
-Tensor operator%(const Operand& a, const Operand& b) {
-  CallScope call("remainder", a.where());
-  auto [left, right] = meet(a, b);
-  if (!is_float(left->dtype)) return wrap(make(Op::Mod, {left, right}));
-  Tensor x = wrap(left), y = wrap(right);
-  return x - floor(x / y) * y;
 }
 
 Tensor operator&(const Operand& a, const Operand& b) { return bitwise("and", Op::And, a, b); }
