@@ -1,8 +1,10 @@
 // anneal, the program: reads the command line and hands over to one function a command. Exit codes:
 // 0 it worked, 1 it failed, 2 the command line makes no sense, 130 it was interrupted.
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <limits>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -56,6 +58,20 @@ constexpr std::array<CommandRow, 10> kCommands{{
      "anneal cache limit 1G"},
     {"other", "help", "[COMMAND]", "this text, or that of a command", "anneal help graph"},
 }};
+
+// A seed is an integer of 63 bits; CLI11 would take the nearest one for what is beyond.
+const CLI::Validator& is_seed() {
+  static const CLI::Validator validator(
+      [](const std::string& text) -> std::string {
+        int64_t seed = 0;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+        if (error == std::errc() && end == text.data() + text.size() && seed >= 0) return "";
+        return fmt::format("{} is no seed: give an integer from 0 to {}", text,
+                           std::numeric_limits<int64_t>::max());
+      },
+      "");
+  return validator;
+}
 
 std::string help_text() {
   std::string text = "anneal, a tensor compiler\n\nusage: anneal COMMAND [ARGS] [--json]\n";
@@ -211,8 +227,7 @@ struct CommandLine {
                        "a folder with MNIST's IDX files, or \"digits\" for drawn ones; a text file "
                        "for nanogpt");
     command.add_option("--batch", o.batch, "images or texts a step")->check(CLI::Range(1, 1 << 20));
-    command.add_option("--seed", o.seed, "of parameters, data and samples (1)")
-        ->check(CLI::NonNegativeNumber);
+    command.add_option("--seed", o.seed, "of parameters, data and samples (1)")->check(is_seed());
     command.add_option("--layers", o.layers, "of nanogpt (4)")->check(CLI::Range(1, 1000));
     command.add_option("--heads", o.heads, "of nanogpt (4)")->check(CLI::Range(1, 1 << 16));
     command
@@ -268,7 +283,7 @@ struct CommandLine {
         ->check(CLI::Range(0, 1 << 24));
     command.add_option("--temperature", o.temperature, "0 takes the likeliest, 1 as learned (0.8)")
         ->check(CLI::Range(0.0, 100.0));
-    command.add_option("--seed", o.seed, "of the choices (1)")->check(CLI::NonNegativeNumber);
+    command.add_option("--seed", o.seed, "of the choices (1)")->check(is_seed());
     command.add_option("--prompt", o.prompt, "what it starts with (a new line)");
     add_device(command, o.device);
     command.add_flag("--json", o.json, "as JSON");

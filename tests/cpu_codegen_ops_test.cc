@@ -84,6 +84,17 @@ struct Pairs {
 
 Pairs pairs(DType dtype, std::mt19937_64& random) {
   Pairs result;
+  // Quotients that are neither huge nor 0, so that whole vectors of them take short ways; some are
+  // whole numbers but for the last digit.
+  for (int i = 0; is_float(dtype) && i < 1024; ++i) {
+    const double b = std::ldexp(1 + std::ldexp(static_cast<double>(random() >> 12), -52),
+                                static_cast<int>(random() % 40) - 20);
+    const Scalar divisor = Scalar::of(dtype, random() % 2 ? b : -b);
+    const double quotient = std::ldexp(static_cast<double>(random() >> 40), -(i % 25));
+    const double near = divisor.as_double() * (i % 3 ? quotient : std::floor(quotient));
+    result.a.push_back(Scalar::of(dtype, i % 5 ? near : std::nextafter(near, 0)));
+    result.b.push_back(divisor);
+  }
   const std::vector<Scalar> values = corners(dtype);
   for (Scalar a : values) {
     for (Scalar b : values) {

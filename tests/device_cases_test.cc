@@ -3,8 +3,10 @@
 // $ANNEAL_TEST_DEVICE.
 // Must not know a case by name. ANNEAL_CASE=conv2d runs only the cases whose name contains that.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,6 +51,7 @@ const DeviceRow& row_of(std::span<const NodeRef> roots) {
       case Op::Add:
       case Op::Mul:
       case Op::Div:
+      case Op::FloorDiv:
       case Op::Sqrt:
       case Op::Cast: arithmetic = true; break;
       case Op::Exp:
@@ -194,6 +197,34 @@ TEST_CASE("device cases: values in f64, f32, f16 and bf16") {
       if (dtype == DType::F64 || applies) compare_case(counts, op_case, dtype);
     }
   });
+}
+
+TEST_CASE("device cases: remainders of floats are exact") {
+  ProgramCounts counts;
+  const double inf = std::numeric_limits<double>::infinity();
+  std::vector<double> values{0, 1, 1.5, 3, 7, 0.1, 16777216, 1e8, 65504, 1e30, 3e38, 1e300, inf};
+  for (double tiny : {1e-3, 6e-8, 1e-30, 1e-40, 1e-45, 1e-300}) values.push_back(tiny);
+  for (size_t i = values.size(); i-- > 0;) values.push_back(-values[i]);
+  values.push_back(std::numeric_limits<double>::quiet_NaN());
+  const auto count = static_cast<int64_t>(values.size());
+  for (DType dtype :
+       {DType::F64, DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2}) {
+    const Tensor a = input("a", {count, 1}, dtype), b = input("b", {count}, dtype);
+    const Tensor rest = a % b;
+    counts.add(std::array{rest.node()});
+    const Bindings bindings{.inputs = {{a, tensor_of(values, {count, 1}, dtype)},
+                                       {b, tensor_of(values, {count}, dtype)}}};
+    const Array expected = run_on("interpreter", {rest}, bindings)[0];
+    const Array got = run_on(tested_device(), {rest}, bindings)[0];
+    for (size_t i = 0; i < got.reals.size(); ++i) {
+      const double x = values[i / values.size()], y = values[i % values.size()];
+      const bool same =
+          std::bit_cast<uint64_t>(got.reals[i]) == std::bit_cast<uint64_t>(expected.reals[i]);
+      const bool both_nan = std::isnan(got.reals[i]) && std::isnan(expected.reals[i]);
+      CHECK_MESSAGE((same || both_nan), fmt::format("{} % {} in {} is {}, expected {}", x, y,
+                                                    name(dtype), got.reals[i], expected.reals[i]));
+    }
+  }
 }
 
 TEST_CASE("device cases: integers of every width") {

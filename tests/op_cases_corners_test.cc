@@ -117,7 +117,26 @@ struct Binary {
 double larger(double a, double b) { return std::isnan(a) || std::isnan(b) ? kNan : a < b ? b : a; }
 double smaller(double a, double b) { return std::isnan(a) || std::isnan(b) ? kNan : b < a ? b : a; }
 
+// Python's, from fmod.
+double remainder_of(double a, double b) {
+  const double rest = std::fmod(a, b);
+  if (rest == 0) return std::copysign(0.0, b);
+  return std::signbit(rest) != std::signbit(b) ? rest + b : rest;
+}
+// NumPy's divmod, step by step.
+double floor_quotient_of(double a, double b) {
+  if (b == 0) return a / b;
+  const double rest = std::fmod(a, b);
+  double quotient = (a - rest) / b;
+  if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;
+  if (quotient == 0) return std::copysign(0.0, a / b);
+  const double floored = std::floor(quotient);
+  return quotient - floored > 0.5 ? floored + 1 : floored;
+}
+
 const std::vector<Binary> kBinary{
+    {"%", operator%, remainder_of},
+    {"floor_divide", floor_divide, floor_quotient_of},
     {"+", operator+, [](double a, double b) { return a + b; }},
     {"-", operator-, [](double a, double b) { return a - b; }},
     {"*", operator*, [](double a, double b) { return a * b; }},
@@ -247,7 +266,8 @@ TEST_CASE("op cases: corners of functions of one float") {
 TEST_CASE("op cases: corners of functions of two floats") {
   DeviceScope exact("interpreter");  // devices may be off by the last digits
   const int64_t count = signed_size(kCorners.size());
-  for (DType dtype : {DType::F64, DType::F32, DType::F16, DType::BF16}) {
+  for (DType dtype :
+       {DType::F64, DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2}) {
     const Tensor a = tensor_of(kCorners, {count, 1}, dtype),
                  b = tensor_of(kCorners, {count}, dtype);
     for (const Binary& row : kBinary) {

@@ -18,6 +18,9 @@ constexpr CaseOptions kBits{.tolerance = kExact, .differentiable = false, .any_f
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr CaseOptions kSpecial{.tolerance = kClose, .differentiable = false, .special = true};
+const InputSpec kFar =
+    listed({8}, {1e8, -1e38, 3.4e38, 16777217, -28876.65, 1e-3, -1e-40, 5e-45}, DType::F32);
+const InputSpec kNear = listed({8}, {7, -3, 0.1, -1e-3, 1e-30, 5e-45, -1e-40, 3e38}, DType::F32);
 const InputSpec kOdd = listed({7}, {1, -2, 0, -0.0, kInf, -kInf, kNan});
 
 }  // namespace
@@ -292,6 +295,19 @@ std::vector<OpCase> elementwise_cases() {
        [](Args x) { return x[0] * unsqueeze(x[1], 1) + x[0]; },
        kSpecial},
       {"nan_divide", {kOdd, kOdd}, [](Args x) { return x[0] / unsqueeze(x[1], 1); }, kSpecial},
+      {"nan_remainder", {kOdd, kOdd}, [](Args x) { return x[0] % unsqueeze(x[1], 1); }, kSpecial},
+      {"nan_floor_divide",
+       {kOdd, kOdd},
+       [](Args x) { return floor_divide(x[0], unsqueeze(x[1], 1)); },
+       kSpecial},
+      {"remainder_far",  // quotients of up to 80 digits
+       {kFar, kNear},
+       [](Args x) { return x[0] % unsqueeze(x[1], 1); },
+       kBits},
+      {"floor_divide_far",
+       {kFar, kNear},
+       [](Args x) { return floor_divide(x[0], unsqueeze(x[1], 1)); },
+       {.tolerance = kF32, .differentiable = false, .any_float = false}},
       {"nan_maximum",
        {kOdd, kOdd},
        [](Args x) { return maximum(x[0], unsqueeze(x[1], 1)); },

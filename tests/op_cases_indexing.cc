@@ -121,7 +121,7 @@ std::vector<OpCase> indexing_cases() {
        kWhole},
       {"masked_fill",
        {matrix(), booleans({3, 4}).symbolic(0)},
-       [](Args x) { return masked_fill(x[0], x[1], -5); },
+       [](Args x) { return masked_fill(x[0], x[1], 5); },
        kPick},
       {"masked_fill_broadcast",
        {matrix(), booleans({4})},

@@ -21,7 +21,8 @@ namespace anneal::optim {
 class Schedule {
  public:
   using Function = std::function<Tensor(const Tensor& step)>;
-  Schedule(double rate);  // NOLINT(google-explicit-constructor): constant
+  Schedule(double rate,  // NOLINT(google-explicit-constructor): constant
+           Location where = Location::current());
   explicit Schedule(Function function) : function_(std::move(function)) {}  // in the graph
 
   Tensor operator()(const Tensor& step) const { return function_(step); }
@@ -84,6 +85,8 @@ class Optimizer {
 
   // Records that gradients of the loss are added to those kept; with update_accumulated(), an
   // update by their mean, after which none are kept. For optimizers made with gradients.accumulate.
+  // Before anything was accumulated it is an error; where none are kept when it runs, it changes
+  // nothing.
   void accumulate(const Tensor& loss, Location where = Location::current());
   void update_accumulated(Location where = Location::current());
 
@@ -127,7 +130,7 @@ class Optimizer {
   Tensor add_state(std::string path, const Sizes& sizes, const nn::Init& init, DType dtype);
   Tensor add_scalar(const char* name, double value, DType dtype);
   std::vector<Tensor> gradients_of(const Tensor& loss) const;
-  void record_update(const std::vector<Tensor>& gradients, Tensor factor);
+  void record_update(const std::vector<Tensor>& gradients, Tensor factor, const Tensor& some = {});
   void record_scale(const Tensor& finite);
 
   std::string name_;
@@ -138,6 +141,7 @@ class Optimizer {
   State state_;
   Tensor steps_, skipped_, scale_, good_steps_, kept_count_;
   std::vector<Slot> slots_;
+  bool may_have_kept_ = false;  // accumulate() was recorded, or kept gradients loaded
 };
 
 // Trainable parameters of a module; a list may be given instead.

@@ -14,6 +14,7 @@
 #include <anneal/dim.h>
 #include <anneal/dtype.h>
 #include <anneal/error.h>
+#include <anneal/number.h>
 #include <anneal/root.h>
 
 namespace anneal {
@@ -100,32 +101,29 @@ struct Bindings {
 };
 
 // An argument of a public function: a tensor or a number, and the line of the call. Numbers take
-// the dtype of the tensor they meet, unless it could not hold them (0.5 with integers gives f32).
+// the dtype of the tensor they meet, unless it could not hold their kind (0.5 with integers gives
+// f32); an integer that it cannot hold is an error, but in comparisons, which are exact.
 class Operand {
  public:
   Operand(const Tensor& tensor, Location where = Location::current());  // NOLINT
   template <typename T>
     requires std::is_arithmetic_v<T>
   Operand(T number, Location where = Location::current())  // NOLINT(google-explicit-constructor)
-      : kind_(std::same_as<T, bool>    ? Kind::Bool
-              : std::floating_point<T> ? Kind::Float
-                                       : Kind::Int),
-        real_(static_cast<double>(number)),
-        integer_(std::floating_point<T> ? 0 : static_cast<int64_t>(number)),
-        where_(where) {}
+      : number_(number), where_(where) {}
+  explicit Operand(Number number, Location where = Location::current())
+      : number_(number), where_(where) {}
 
   enum class Kind { Tensor, Bool, Int, Float };
-  Kind kind() const { return kind_; }
+  Kind kind() const;
   const Tensor& tensor() const { return *tensor_; }
-  double real() const { return real_; }
-  int64_t integer() const { return integer_; }
+  const Number& number() const { return number_; }
+  double real() const { return number_.real(); }
+  int64_t integer() const { return number_.integer(); }
   const Location& where() const { return where_; }
 
  private:
-  Kind kind_;
   const Tensor* tensor_ = nullptr;  // outlives the call: operands are arguments, never kept
-  double real_ = 0;
-  int64_t integer_ = 0;
+  Number number_ = 0;
   Location where_;
 };
 
@@ -133,13 +131,13 @@ class Operand {
 
 Tensor zeros(const Sizes& sizes, DType dtype = DType::F32, Location where = Location::current());
 Tensor ones(const Sizes& sizes, DType dtype = DType::F32, Location where = Location::current());
-Tensor full(const Sizes& sizes, double value, DType dtype = DType::F32,
+Tensor full(const Sizes& sizes, Number value, DType dtype = DType::F32,
             Location where = Location::current());
 Tensor zeros_like(const Operand& x);
 Tensor ones_like(const Operand& x);
-Tensor full_like(const Operand& x, double value);
+Tensor full_like(const Operand& x, Number value);
 Tensor arange(const Dim& stop, DType dtype = DType::I32, Location where = Location::current());
-Tensor arange(double start, double stop, double step, DType dtype = DType::F32,
+Tensor arange(Number start, Number stop, Number step, DType dtype = DType::F32,
               Location where = Location::current());
 Tensor eye(const Dim& rows, const std::optional<Dim>& columns = {}, DType dtype = DType::F32,
            Location where = Location::current());
@@ -202,11 +200,11 @@ Tensor operator>=(const Operand& a, const Operand& b);
 Tensor operator==(const Operand& a, const Operand& b);
 Tensor operator!=(const Operand& a, const Operand& b);
 
-Tensor floor_divide(const Operand& a, const Operand& b);
+Tensor floor_divide(const Operand& a, const Operand& b);  // of floats as NumPy: inf // 1 is NaN
 Tensor pow(const Operand& a, const Operand& b);
 Tensor maximum(const Operand& a, const Operand& b);
 Tensor minimum(const Operand& a, const Operand& b);
-Tensor clamp(const Operand& x, double low, double high);
+Tensor clamp(const Operand& x, Number low, Number high);
 Tensor where(const Operand& condition, const Operand& a, const Operand& b);
 
 Tensor abs(const Operand& x);
@@ -277,7 +275,7 @@ Tensor permute(const Operand& x, const std::vector<int64_t>& axes);
 Tensor transpose(const Operand& x, int64_t a = -2, int64_t b = -1);
 Tensor expand(const Operand& x, const Sizes& sizes);  // -1 keeps a size; new axes go in front
 Tensor pad(const Operand& x, const std::vector<Padding>& padding, PadMode mode = PadMode::Constant,
-           double value = 0);
+           Number value = 0);
 Tensor slice(const Operand& x, const std::vector<Slice>& slices);
 Tensor flip(const Operand& x, const Axes& axes = {});
 Tensor squeeze(const Operand& x, const Axes& axes = {});

@@ -13,6 +13,12 @@ inline std::optional<int64_t> checked_add(int64_t a, int64_t b) {
   return r;
 }
 
+inline std::optional<int64_t> checked_sub(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_sub_overflow(a, b, &r)) return std::nullopt;
+  return r;
+}
+
 inline std::optional<int64_t> checked_mul(int64_t a, int64_t b) {
   int64_t r;
   if (__builtin_mul_overflow(a, b, &r)) return std::nullopt;

@@ -36,6 +36,21 @@ bool compare(Op op, T a, T b) {
 double float_max(double a, double b) { return std::isnan(b) || b > a ? b : a; }
 double float_min(double a, double b) { return std::isnan(b) || b < a ? b : a; }
 
+// What fmod leaves is exact, and has the sign of a; one more b gives it that of b.
+bool has_other_sign(double rest, double b) { return rest != 0 && (rest < 0) != (b < 0); }
+double float_mod(double a, double b) {
+  const double rest = std::fmod(a, b);
+  if (rest == 0) return std::copysign(0.0, b);
+  return has_other_sign(rest, b) ? rest + b : rest;
+}
+// Python's and NumPy's: a multiple of b over b is near a whole number, which it is rounded to.
+double float_floor_div(double a, double b) {
+  if (b == 0) return a / b;
+  const double rest = std::fmod(a, b);
+  const double quotient = (a - rest) / b - (has_other_sign(rest, b) ? 1 : 0);
+  return quotient == 0 ? std::copysign(0.0, a / b) : std::nearbyint(quotient);
+}
+
 // In f32 itself: the f64 sum would have been rounded before.
 double mul_add(DType dtype, double a, double b, double c) {
   if (dtype != DType::F32) return std::fma(a, b, c);
@@ -53,29 +68,31 @@ double scale(double a, double b) {
 // clang-format off
 double float_op(Op op, DType dtype, double a, double b) {
   switch (op) {
-    case Op::Neg:   return -a;
-    case Op::Abs:   return std::fabs(a);
-    case Op::Sqrt:  return std::sqrt(a);
-    case Op::Exp:   return std::exp(a);
-    case Op::Exp2:  return std::exp2(a);
-    case Op::Log:   return std::log(a);
-    case Op::Log2:  return std::log2(a);
-    case Op::Sin:   return std::sin(a);
-    case Op::Cos:   return std::cos(a);
-    case Op::Tanh:  return std::tanh(a);
-    case Op::Erf:   return std::erf(a);
-    case Op::Floor: return std::floor(a);
-    case Op::Ceil:  return std::ceil(a);
-    case Op::Trunc: return std::trunc(a);
-    case Op::Scale: return scale(a, b);
-    case Op::Round: return std::nearbyint(a);
-    case Op::Add:   return a + b;
-    case Op::Mul:   return a * b;
-    case Op::Div:   return a / b;
-    case Op::Max:   return float_max(a, b);
-    case Op::Min:   return float_min(a, b);
-    case Op::Pow:   return std::pow(a, b);
-    default:        reject(op, dtype);
+    case Op::Neg:      return -a;
+    case Op::Abs:      return std::fabs(a);
+    case Op::Sqrt:     return std::sqrt(a);
+    case Op::Exp:      return std::exp(a);
+    case Op::Exp2:     return std::exp2(a);
+    case Op::Log:      return std::log(a);
+    case Op::Log2:     return std::log2(a);
+    case Op::Sin:      return std::sin(a);
+    case Op::Cos:      return std::cos(a);
+    case Op::Tanh:     return std::tanh(a);
+    case Op::Erf:      return std::erf(a);
+    case Op::Floor:    return std::floor(a);
+    case Op::Ceil:     return std::ceil(a);
+    case Op::Trunc:    return std::trunc(a);
+    case Op::Scale:    return scale(a, b);
+    case Op::Round:    return std::nearbyint(a);
+    case Op::Add:      return a + b;
+    case Op::Mul:      return a * b;
+    case Op::Div:      return a / b;
+    case Op::FloorDiv: return float_floor_div(a, b);
+    case Op::Mod:      return float_mod(a, b);
+    case Op::Max:      return float_max(a, b);
+    case Op::Min:      return float_min(a, b);
+    case Op::Pow:      return std::pow(a, b);
+    default:           reject(op, dtype);
   }
 }
 // clang-format on

@@ -10,6 +10,7 @@
 
 #include "ir/dtype.h"
 #include "tensor/lift.h"
+#include "tensor/number_checks.h"
 
 namespace anneal::nn {
 namespace {
@@ -98,6 +99,8 @@ Init normal(double mean, double deviation) {
 
 // The inverse of the distribution function, at a uniform between its values at the ends.
 Init trunc_normal(double mean, double deviation, double low, double high) {
+  check_finite("the mean", mean);
+  check_above_zero("the deviation", deviation);
   return [=](const Sizes& sizes, DType dtype) {
     auto place = [&](double end) {  // in -1..1
       return std::erf((end - mean) / deviation / std::numbers::sqrt2);
@@ -109,21 +112,25 @@ Init trunc_normal(double mean, double deviation, double low, double high) {
 }
 
 Init kaiming_uniform(const Kaiming& o) {
+  check_finite("the slope", o.slope);
   return [o](const Sizes& sizes, DType dtype) {
     return symmetric(sizes, std::sqrt(3.0) * kaiming_deviation(sizes, o), dtype);
   };
 }
 Init kaiming_normal(const Kaiming& o) {
+  check_finite("the slope", o.slope);
   return [o](const Sizes& sizes, DType dtype) {
     return gaussian(sizes, 0, kaiming_deviation(sizes, o), dtype);
   };
 }
 Init xavier_uniform(double gain) {
+  check_not_negative("the gain", gain);
   return [gain](const Sizes& sizes, DType dtype) {
     return symmetric(sizes, std::sqrt(3.0) * xavier_deviation(sizes, gain), dtype);
   };
 }
 Init xavier_normal(double gain) {
+  check_not_negative("the gain", gain);
   return [gain](const Sizes& sizes, DType dtype) {
     return gaussian(sizes, 0, xavier_deviation(sizes, gain), dtype);
   };

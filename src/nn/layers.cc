@@ -9,6 +9,7 @@
 
 #include "nn/module_call.h"
 #include "tensor/lift.h"
+#include "tensor/number_checks.h"
 
 namespace anneal::nn {
 namespace {
@@ -104,8 +105,7 @@ Tensor Embedding::operator()(const Tensor& index, Location where) const {
 Dropout::Dropout(Module* parent, std::string_view name, double rate, Location where)
     : Module(parent, name, where), rate_(rate) {
   ModuleCall call("dropout", *this, where);
-  if (!(rate >= 0 && rate < 1))
-    fail(fmt::format("the rate is {}", rate), "give 0 or more and less than 1");
+  check_fraction("the rate", rate);
   if (rate > 0) {
     auto own_stream = [](const Sizes&, DType) { return generator().split().key(); };
     random = add_buffer("random", {3}, own_stream, DType::U32);

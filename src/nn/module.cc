@@ -141,6 +141,7 @@ void Module::train(bool on) {  // NOLINT(misc-no-recursion)
 // NOLINTNEXTLINE(misc-no-recursion)
 void Module::compute_in(std::optional<DType> dtype, Location where) {
   CallScope call("compute_in", where);
+  if (dtype) check_storable(*dtype);
   if (dtype && !is_float(*dtype))
     fail(fmt::format("{} is no float", name(*dtype)), "give bf16, f16, f32 or f64");
   choose(compute_dtype_, dtype ? static_cast<int64_t>(*dtype) : -1);

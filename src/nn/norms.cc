@@ -6,6 +6,7 @@
 
 #include "nn/module_call.h"
 #include "tensor/lift.h"
+#include "tensor/number_checks.h"
 
 namespace anneal::nn {
 
@@ -46,6 +47,7 @@ BatchNorm::BatchNorm(Module* parent, std::string_view name, int64_t channels,
                      const BatchNormOptions& options, Location where)
     : Module(parent, name, where), epsilon_(options.epsilon), momentum_(options.momentum) {
   ModuleCall call("batch_norm", *this, where);
+  check_part("momentum", momentum_);
   if (options.affine) {
     weight = add_parameter("weight", {channels}, init::ones(), options.dtype);
     bias = add_parameter("bias", {channels}, init::zeros(), options.dtype);
@@ -54,17 +56,36 @@ BatchNorm::BatchNorm(Module* parent, std::string_view name, int64_t channels,
   running_var = add_buffer("running_var", {channels}, init::ones(), options.dtype);
 }
 
+namespace {
+
+// The sample's variance of one value is 0 / 0, and running statistics would never forget it.
+void check_many(const Dim& values, const Tensor& x) {
+  if (values.max() < 2)
+    fail(fmt::format("x is {}: {} value{} a channel, which has no variance", to_text(x.shape()),
+                     values.text(), values.max() == 1 ? "" : "s"),
+         "train on more than one example, or call eval() to use the running statistics");
+}
+
+}  // namespace
+
 Tensor BatchNorm::operator()(const Tensor& x, Location where) const {
   ModuleCall call("batch_norm", *this, where);
   if (!training()) return capture(batch_norm(x, running_mean, running_var, weight, bias, epsilon_));
   Tensor y = batch_norm(x, weight, bias, epsilon_);  // checks the shape of x
   std::vector<int64_t> axes{0};
   for (size_t axis = 2; axis < x.rank(); ++axis) axes.push_back(static_cast<int64_t>(axis));
+  Dim values = x.dim(0);
+  for (size_t axis = 2; axis < x.rank(); ++axis)
+    values = values * x.dim(static_cast<int64_t>(axis));
+  check_many(values, x);
   auto follow = [&](const Tensor& running, const Tensor& seen) {
     record(running, latest(running) * (1 - momentum_) + cast(seen, running.dtype()) * momentum_);
   };
   follow(running_mean, mean(x, axes));
-  follow(running_var, var(x, axes));  // the sample's, where y has the population's
+  // The sample's, where y has the population's. A symbolic batch may turn out to have one value.
+  const Tensor seen = var(x, axes);
+  follow(running_var,
+         values.min() > 1 ? seen : anneal::where(from_dim(values) > 1, seen, latest(running_var)));
   return capture(y);
 }
 

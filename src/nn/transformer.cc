@@ -8,6 +8,7 @@
 
 #include "nn/module_call.h"
 #include "tensor/lift.h"
+#include "tensor/number_checks.h"
 #include "tensor/wide.h"
 
 namespace anneal::nn {
@@ -61,6 +62,7 @@ Tensor rotary(const Operand& x, double base) {
   if (v.rank() < 2 || !v.dim(-1).is_static() || v.dim(-1).value() % 2 != 0)
     fail(fmt::format("x is {}", to_text(v.shape())),
          "give [.., tokens, size] with a size that is even");
+  check_above_zero("the base", base);
   const int64_t half = v.dim(-1).value() / 2;
   // base^(-i/half) = 2^(-i log2(base) / half)
   Tensor frequency =

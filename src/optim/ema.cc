@@ -1,18 +1,18 @@
 // Running averages of parameters.
-#include <fmt/format.h>
-
 #include <anneal/optim.h>
 #include <anneal/step.h>
 
-#include "base/call_site.h"
 #include "nn/structure.h"
+#include "optim/listed.h"
+#include "tensor/number_checks.h"
 
 namespace anneal::optim {
 
 Ema::Ema(const Parameters& parameters, double decay, Location where)
     : parameters_(parameters.list), decay_(decay) {
   CallScope call("ema", where);
-  if (!(decay >= 0 && decay <= 1)) fail(fmt::format("the decay is {}", decay), "give 0 to 1");
+  check_part("the decay", decay);
+  check_listed_once(parameters_);
   for (const nn::Parameter& p : parameters_) {
     auto start = [&](const Sizes&, DType) { return p.tensor; };
     averages_.emplace_back(

@@ -1,5 +1,6 @@
 // What all optimizers share: state, gradients (accumulated, scaled, clipped, checked), recording.
 #include <algorithm>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -10,10 +11,55 @@
 #include "ir/dtype.h"
 #include "nn/structure.h"
 #include "optim/gradients.h"
+#include "optim/listed.h"
 #include "tensor/lift.h"
+#include "tensor/number_checks.h"
 #include "tensor/wide.h"
 
 namespace anneal::optim {
+namespace {
+
+void check_options(const GradientOptions& options) {
+  check_not_negative("clip_norm", options.clip_norm);
+  if (!options.loss_scale) return;
+  const LossScale& scale = *options.loss_scale;
+  check_above_zero("the initial loss scale", scale.initial);
+  check_above_zero("the growth of the loss scale", scale.growth);
+  check_above_zero("the backoff of the loss scale", scale.backoff);
+  if (scale.growth < 1 || scale.backoff > 1)
+    fail(fmt::format("the loss scale grows by {} and backs off by {}", scale.growth, scale.backoff),
+         "the growth is 1 or more, the backoff 1 or less");
+  if (scale.patience < 1)
+    fail(fmt::format("the patience of the loss scale is {}", scale.patience), "give 1 or more");
+}
+
+void check_groups(const std::vector<Group>& groups) {
+  for (const Group& group : groups) {
+    check_not_negative("the rate of a group", group.rate);
+    if (group.weight_decay) check_not_negative("the weight decay of a group", *group.weight_decay);
+  }
+}
+
+}  // namespace
+
+void check_listed_once(const std::vector<nn::Parameter>& parameters) {
+  std::unordered_map<std::string, const Node*> named;
+  std::unordered_map<const Node*, std::string> listed;
+  for (const nn::Parameter& p : parameters) {
+    NodeRef node = node_of(p.tensor);
+    if (node->op != Op::Buffer)
+      fail(fmt::format("\"{}\" {} is computed, and cannot be changed", p.path, shape_text(node)),
+           "list tensors that parameter() made");
+    if (auto [first, is_new] = listed.emplace(node, p.path); !is_new)
+      fail(fmt::format(
+               "parameter \"{}\" is listed twice{}", p.path,
+               first->second == p.path ? "" : fmt::format(", also as \"{}\"", first->second)),
+           "list each parameter once");
+    if (!named.emplace(p.path, node).second)
+      fail(fmt::format("two parameters have the name \"{}\"", p.path),
+           "names tell their state apart: give each a name of its own");
+  }
+}
 
 bool is_vector(const nn::Parameter& parameter) { return parameter.tensor.rank() < 2; }
 
@@ -39,6 +85,10 @@ Optimizer::Optimizer(std::string name, std::vector<nn::Parameter> parameters, Sc
       scalars_(DType::F32) {
   CallScope call(name_.c_str(), where);
   if (parameters_.empty()) fail("there is nothing to train", "give a module with parameters");
+  check_listed_once(parameters_);
+  check_not_negative("the weight decay", weight_decay);
+  check_groups(groups);
+  check_options(options_);
   if (options_.loss_scale) options_.skip_non_finite = true;
   for (const nn::Parameter& p : parameters_) {
     if (!is_float(p.tensor.dtype()))
@@ -66,7 +116,8 @@ Optimizer::Optimizer(std::string name, std::vector<nn::Parameter> parameters, Sc
     for (const std::string& moment : moments)
       slot.moments.push_back(add(moment, nn::init::zeros()));
     if (options_.accumulate) slot.kept = add("kept", nn::init::zeros());
-    auto group = std::ranges::find_if(groups, [&](const Group& g) { return g.filter(p); });
+    auto group =
+        std::ranges::find_if(groups, [&](const Group& g) { return !g.filter || g.filter(p); });
     if (group != groups.end()) {
       slot.rate = group->rate;
       slot.weight_decay = group->weight_decay.value_or(weight_decay);
@@ -94,6 +145,7 @@ Tensor Optimizer::learning_rate(Location where) const {
 void Optimizer::load(const State& from, const LoadOptions& options, Location where) {
   CallScope call("load", where);
   load_state(state_, from, options, where);
+  may_have_kept_ = true;
 }
 
 // Of the scaled loss, if losses are scaled.
@@ -131,6 +183,7 @@ void Optimizer::accumulate(const Tensor& loss, Location where) {
   LayerScope layer(name_);
   if (!options_.accumulate)
     fail("the optimizer keeps no gradients", "make it with .gradients = {.accumulate = true}");
+  may_have_kept_ = true;
   std::vector<Tensor> gradients = gradients_of(loss);
   for (size_t i = 0; i < slots_.size(); ++i) {
     Tensor gradient = widen(gradients[i]);
@@ -145,16 +198,20 @@ void Optimizer::update_accumulated(Location where) {
   LayerScope layer(name_);
   if (!options_.accumulate)
     fail("the optimizer keeps no gradients", "make it with .gradients = {.accumulate = true}");
+  if (!may_have_kept_)
+    fail("nothing was accumulated", "call accumulate(loss) first, at least once for each update");
   std::vector<Tensor> gradients;
   for (const Slot& slot : slots_) gradients.push_back(latest(slot.kept));
-  record_update(gradients, 1 / cast(latest(kept_count_), scalars_));
+  const Tensor count = latest(kept_count_);
+  record_update(gradients, 1 / cast(maximum(count, 1), scalars_), count > 0);
   for (const Slot& slot : slots_) record(slot.kept, literal_like(slot.kept, 0));
   record(kept_count_, literal_like(kept_count_, 0));
 }
 
 // Gradients times `factor` (none where it is empty), clipped, go through the rule; where they are
-// not finite, every value stays as it was.
-void Optimizer::record_update(const std::vector<Tensor>& gradients, Tensor factor) {
+// not finite, or `some` says that there are none, every value stays as it was.
+void Optimizer::record_update(const std::vector<Tensor>& gradients, Tensor factor,
+                              const Tensor& some) {
   Tensor finite;
   if (options_.clip_norm > 0 || options_.skip_non_finite) {
     const Tensor squares = square_sum(gradients);
@@ -165,8 +222,9 @@ void Optimizer::record_update(const std::vector<Tensor>& gradients, Tensor facto
       factor = factor.defined() ? factor * clip : clip;
     }
   }
+  const Tensor counts = !some.defined() ? finite : finite.defined() ? finite & some : some;
   auto record_if_finite = [&](const Tensor& parameter, const Tensor& value) {
-    Tensor stored = finite.defined() ? where(finite, value, latest(parameter)) : value;
+    Tensor stored = counts.defined() ? where(counts, value, latest(parameter)) : value;
     record(parameter, stored);
     return stored;
   };

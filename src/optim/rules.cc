@@ -5,15 +5,14 @@
 
 #include <anneal/optim.h>
 
-#include "base/call_site.h"
+#include "tensor/number_checks.h"
 
 namespace anneal::optim {
 namespace {
 
-void check_fraction(const char* what, double value, Location where) {
-  CallScope call("optimizer", where);
-  if (!(value >= 0 && value < 1))
-    fail(fmt::format("{} is {}", what, value), "give 0 or more and less than 1");
+void check_betas(double beta1, double beta2) {
+  check_fraction("beta1", beta1);
+  check_fraction("beta2", beta2);
 }
 
 // 1 - beta^t, as 2 h / (1 + h) with h = tanh(-t ln(beta) / 2): f32 would lose half its digits in
@@ -45,9 +44,9 @@ Sgd::Sgd(const Parameters& parameters, const SgdOptions& o, Location where)
       momentum_(o.momentum),
       dampening_(o.dampening),
       nesterov_(o.nesterov) {
-  check_fraction("momentum", o.momentum, where);
-  check_fraction("dampening", o.dampening, where);
   CallScope call("sgd", where);
+  check_fraction("momentum", o.momentum);
+  check_fraction("dampening", o.dampening);
   if (o.nesterov && (o.momentum == 0 || o.dampening != 0))
     fail(fmt::format("nesterov with momentum {} and dampening {}", o.momentum, o.dampening),
          "it needs a momentum above 0 and no dampening");
@@ -76,8 +75,9 @@ Adam::Adam(const Parameters& parameters, const AdamOptions& o, Location where)
       beta2_(o.beta2),
       epsilon_(o.epsilon),
       decoupled_(false) {
-  check_fraction("beta1", o.beta1, where);
-  check_fraction("beta2", o.beta2, where);
+  CallScope call("adam", where);
+  check_betas(o.beta1, o.beta2);
+  check_not_negative("epsilon", o.epsilon);
 }
 
 Adam::Adam(const Parameters& parameters, const AdamWOptions& o, Location where)
@@ -87,8 +87,9 @@ Adam::Adam(const Parameters& parameters, const AdamWOptions& o, Location where)
       beta2_(o.beta2),
       epsilon_(o.epsilon),
       decoupled_(true) {
-  check_fraction("beta1", o.beta1, where);
-  check_fraction("beta2", o.beta2, where);
+  CallScope call("adamw", where);
+  check_betas(o.beta1, o.beta2);
+  check_not_negative("epsilon", o.epsilon);
 }
 
 std::vector<Tensor> Adam::next_moments(const Values& now, const Tensor& gradient,
@@ -111,8 +112,8 @@ Lion::Lion(const Parameters& parameters, const LionOptions& o, Location where)
     : Optimizer("lion", parameters.list, o.lr, o.weight_decay, o.groups, o.gradients, {"m"}, where),
       beta1_(o.beta1),
       beta2_(o.beta2) {
-  check_fraction("beta1", o.beta1, where);
-  check_fraction("beta2", o.beta2, where);
+  CallScope call("lion", where);
+  check_betas(o.beta1, o.beta2);
 }
 
 std::vector<Tensor> Lion::next_moments(const Values& now, const Tensor& gradient,

@@ -12,6 +12,7 @@
 
 #include "tensor/lift.h"
 #include "tensor/named_gradient.h"
+#include "tensor/number_checks.h"
 #include "tensor/wide.h"
 
 namespace anneal {
@@ -67,11 +68,13 @@ Tensor relu(const Operand& x) {
 
 Tensor leaky_relu(const Operand& x, double slope) {
   CallScope call("leaky_relu", x.where());
+  check_finite("the slope", slope);
   return where(x > 0, x, x * slope);
 }
 
 Tensor elu(const Operand& x, double alpha) {
   return in_wide("elu", x, [&](const Tensor& v) {
+    check_finite("alpha", alpha);
     Tensor negative = where(v > 0, 0, v);  // exp of a large x would give inf * 0 in the gradient
     return where(v > 0, v, expm1(negative) * alpha);
   });

@@ -66,7 +66,7 @@ void check_padding(const std::vector<Padding>& padding, NodeRef x) {
 }
 
 // Zeros, or another value where the padding is.
-NodeRef pad_constant(NodeRef x, const std::vector<Padding>& padding, double value) {
+NodeRef pad_constant(NodeRef x, const std::vector<Padding>& padding, const Number& value) {
   std::vector<NodeRef> pairs, dims;
   for (size_t axis = 0; axis < padding.size(); ++axis) {
     NodeRef before = node_of(padding[axis].before), after = node_of(padding[axis].after);
@@ -75,7 +75,7 @@ NodeRef pad_constant(NodeRef x, const std::vector<Padding>& padding, double valu
   }
   check_sizes(dims);
   NodeRef padded = reshape_node(pad_node(x, pairs), dims);
-  Scalar scalar = Scalar::of(x->dtype, value);
+  Scalar scalar = scalar_of(value, x->dtype);
   if (scalar.bits() == 0 || padded == x) return padded;
   NodeRef inside = make_const(DType::Bool, 1, x->shape->dims());
   inside = reshape_node(pad_node(inside, pairs), dims);
@@ -172,7 +172,7 @@ Tensor roll(const Operand& x, int64_t shift, int64_t axis) {
   return wrap(reshape_node(whole, node->shape->dims()));
 }
 
-Tensor pad(const Operand& x, const std::vector<Padding>& padding, PadMode mode, double value) {
+Tensor pad(const Operand& x, const std::vector<Padding>& padding, PadMode mode, Number value) {
   CallScope call("pad", x.where());
   NodeRef node = node_of(x);
   check_padding(padding, node);

@@ -1,11 +1,13 @@
 // Tensors from nothing, from numbers and from memory.
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include <anneal/tensor.h>
 
+#include "base/checked.h"
 #include "base/traffic.h"
 #include "symbolic/bounds.h"
 #include "tensor/lift.h"
@@ -24,16 +26,31 @@ std::vector<NodeRef> checked_dims(const Sizes& sizes) {
   return dims;
 }
 
-void check_storable(DType dtype) {
-  if (dtype == DType::Index) fail("a tensor cannot hold symbolic sizes", "use i64");
+bool is_whole(const Number& number) {
+  return number.kind() != Number::Kind::Float && !number.above_i64();
+}
+
+// Of a count from `first` to `last`.
+void check_counts(const Number& first, const Number& last, DType dtype) {
+  if (is_bool(dtype)) fail("bool cannot count", "use an integer or float dtype");
+  scalar_of(first, dtype);
+  scalar_of(last, dtype);
+}
+
+int64_t checked_count(double count, const Number& start, const Number& stop, const Number& step) {
+  if (step.real() == 0 || !std::isfinite(count))
+    fail(fmt::format("cannot go from {} to {} by {}", start.text(), stop.text(), step.text()),
+         "give a step that is not 0");
+  if (count > 1e15) fail(fmt::format("{} elements are too many", count), "take a larger step");
+  return static_cast<int64_t>(std::max(count, 0.0));
 }
 
 }  // namespace
 
-Tensor full(const Sizes& sizes, double value, DType dtype, Location where) {
+Tensor full(const Sizes& sizes, Number value, DType dtype, Location where) {
   CallScope call("full", where);
   check_storable(dtype);
-  return wrap_new(make_const(dtype, value, checked_dims(sizes)));
+  return wrap_new(make_const(scalar_of(value, dtype), checked_dims(sizes)));
 }
 
 Tensor zeros(const Sizes& sizes, DType dtype, Location where) {
@@ -46,9 +63,10 @@ Tensor ones(const Sizes& sizes, DType dtype, Location where) {
   return full(sizes, 1, dtype, where);
 }
 
-Tensor full_like(const Operand& x, double value) {
+Tensor full_like(const Operand& x, Number value) {
   CallScope call("full_like", x.where());
-  return wrap_new(make_const_like(node_of(x), value));
+  NodeRef like = node_of(x);
+  return wrap_new(make_const(scalar_of(value, like->dtype), like->shape->dims()));
 }
 Tensor zeros_like(const Operand& x) {
   CallScope call("zeros_like", x.where());
@@ -62,20 +80,28 @@ Tensor ones_like(const Operand& x) {
 Tensor arange(const Dim& stop, DType dtype, Location where) {
   CallScope call("arange", where);
   check_storable(dtype);
-  if (is_bool(dtype)) fail("bool cannot count", "use an integer or float dtype");
-  return wrap_new(make_iota(dtype, checked_dims({stop}), 0));
+  std::vector<NodeRef> dims = checked_dims({stop});
+  check_counts(0, stop.is_static() ? std::max<int64_t>(stop.value(), 1) - 1 : 0, dtype);
+  return wrap_new(make_iota(dtype, dims, 0));
 }
 
-Tensor arange(double start, double stop, double step, DType dtype, Location where) {
+Tensor arange(Number start, Number stop, Number step, DType dtype, Location where) {
   CallScope call("arange", where);
-  double count = std::ceil((stop - start) / step);
-  if (step == 0 || !std::isfinite(count))
-    fail(fmt::format("cannot go from {} to {} by {}", start, stop, step),
-         "give a step that is not 0");
-  if (count > 1e15) fail(fmt::format("{} elements are too many", count), "take a larger step");
-  // Computed in f64 and rounded once, so that neither large steps nor narrow dtypes drift.
-  Tensor position = literal_arange(static_cast<int64_t>(std::max(count, 0.0)), DType::F64);
-  return wrap_new(node_of(cast(position * step + start, dtype)));
+  check_storable(dtype);
+  const double span = (stop.real() - start.real()) / step.real();
+  int64_t count = checked_count(std::ceil(span), start, stop, step);
+  Number last = start.real() + static_cast<double>(count - 1) * step.real();
+  const bool whole = is_int(dtype) && is_whole(start) && is_whole(stop) && is_whole(step);
+  // Integers are counted as integers, as f64 has no room for large ones.
+  std::optional<int64_t> back = checked_sub(start.integer(), stop.integer());
+  if (whole && back) {
+    count = std::max<int64_t>(-floor_div(*back, step.integer()), 0);
+    last = start.integer() + (count - 1) * step.integer();
+  }
+  if (count > 0) check_counts(start, last, dtype);
+  // Others in f64 and rounded once, so that neither large steps nor narrow dtypes drift.
+  Tensor position = literal_arange(Dim(count), whole ? DType::I64 : DType::F64);
+  return wrap_new(node_of(cast(position * Operand(step) + Operand(start), dtype)));
 }
 
 Tensor eye(const Dim& rows, const std::optional<Dim>& columns, DType dtype, Location where) {
@@ -89,6 +115,8 @@ Tensor eye(const Dim& rows, const std::optional<Dim>& columns, DType dtype, Loca
 Tensor from_dim(const Dim& dim, DType dtype, Location where) {
   CallScope call("from_dim", where);
   check_storable(dtype);
+  NodeRef node = node_of(dim);
+  if (is_static(node)) scalar_of(static_value(node), dtype);  // an error where it does not fit
   return wrap_new(node_of(literal_dim(dim, dtype)));
 }
 

@@ -23,8 +23,32 @@ Tensor binary(const char* name, Op op, const Operand& a, const Operand& b) {
   return wrap(make(op, {left, right}));
 }
 
+// An integer tensor and a number, which may be a fraction or beyond the dtype: x < 2.5 is x < 3,
+// and what no integer of the dtype decides is known. `number_first` says where the number stands.
+NodeRef compare_integers(Op op, NodeRef x, const Number& number, bool number_first) {
+  Number whole = number;
+  if (number.kind() == Number::Kind::Float) {
+    const bool up = (op == Op::Lt) != number_first;
+    whole = up ? std::ceil(number.real()) : std::floor(number.real());
+  }
+  auto known = [&](bool holds) { return make_const(DType::Bool, holds, x->shape->dims()); };
+  if (std::isnan(number.real())) return known(false);
+  if (op == Op::Eq && whole.real() != number.real()) return known(false);
+  if (!fits(whole, x->dtype)) return known(op != Op::Eq && (whole.real() > 0) != number_first);
+  NodeRef value = make_const(scalar_of(whole, x->dtype), x->shape->dims());
+  return number_first ? make(op, {value, x}) : make(op, {x, value});
+}
+
 Tensor comparison(const char* name, Op op, const Operand& a, const Operand& b) {
   CallScope call(name, a.where());
+  const bool number_first = b.kind() == Operand::Kind::Tensor;
+  const Operand& tensor = number_first ? b : a;
+  const Operand& number = number_first ? a : b;
+  if (tensor.kind() == Operand::Kind::Tensor && number.kind() != Operand::Kind::Tensor) {
+    NodeRef x = node_of(tensor);
+    if (is_bool(x->dtype) && number.kind() != Operand::Kind::Bool) x = as_number(x);
+    if (is_int(x->dtype)) return wrap(compare_integers(op, x, number.number(), number_first));
+  }
   auto [left, right] = meet(a, b, /*arithmetic=*/false);
   return wrap(make(op, {left, right}));
 }
@@ -65,6 +89,10 @@ Tensor rounding(const char* name, Op op, const Operand& x) {
 
 Tensor operator+(const Operand& a, const Operand& b) { return binary("add", Op::Add, a, b); }
 Tensor operator*(const Operand& a, const Operand& b) { return binary("multiply", Op::Mul, a, b); }
+Tensor operator%(const Operand& a, const Operand& b) { return binary("remainder", Op::Mod, a, b); }
+Tensor floor_divide(const Operand& a, const Operand& b) {
+  return binary("floor_divide", Op::FloorDiv, a, b);
+}
 Tensor maximum(const Operand& a, const Operand& b) { return binary("maximum", Op::Max, a, b); }
 Tensor minimum(const Operand& a, const Operand& b) { return binary("minimum", Op::Min, a, b); }
 
@@ -81,23 +109,9 @@ Tensor operator-(const Operand& a) {
 
 Tensor operator/(const Operand& a, const Operand& b) {
   CallScope call("divide", a.where());
-  auto [left, right] = meet(a, b);
-  return wrap(make(Op::Div, {as_float(left), as_float(right)}));
-}
-
-Tensor floor_divide(const Operand& a, const Operand& b) {
-  CallScope call("floor_divide", a.where());
-  auto [left, right] = meet(a, b);
-  if (is_float(left->dtype)) return wrap(make(Op::Floor, {make(Op::Div, {left, right})}));
-  return wrap(make(Op::FloorDiv, {left, right}));
-}
-
-Tensor operator%(const Operand& a, const Operand& b) {
-  CallScope call("remainder", a.where());
-  auto [left, right] = meet(a, b);
-  if (!is_float(left->dtype)) return wrap(make(Op::Mod, {left, right}));
-  Tensor x = wrap(left), y = wrap(right);
-  return x - floor(x / y) * y;
+  const DType dtype = meeting_dtype(std::array{&a, &b});
+  auto [left, right] = meet_in(is_float(dtype) ? dtype : DType::F32, a, b);
+  return wrap(make(Op::Div, {left, right}));
 }
 
 Tensor operator&(const Operand& a, const Operand& b) { return bitwise("and", Op::And, a, b); }
@@ -106,7 +120,9 @@ Tensor operator^(const Operand& a, const Operand& b) { return bitwise("xor", Op:
 Tensor operator~(const Operand& a) {
   CallScope call("not", a.where());
   NodeRef node = node_of(a);
-  return is_bool(node->dtype) ? bitwise("not", Op::Xor, a, true) : bitwise("not", Op::Xor, a, -1);
+  if (is_float(node->dtype)) return bitwise("not", Op::Xor, a, a);  // which says what is wrong
+  NodeRef ones = make_const(Scalar::of_int(node->dtype, -1), node->shape->dims());
+  return wrap(make(Op::Xor, {node, ones}));
 }
 Tensor operator!(const Operand& a) {
   CallScope call("not", a.where());
@@ -133,10 +149,12 @@ Tensor operator!=(const Operand& a, const Operand& b) {
 
 Tensor pow(const Operand& a, const Operand& b) {
   CallScope call("pow", a.where());
+  // Integers to a power below 0 are fractions.
+  const bool known = b.kind() == Operand::Kind::Int && !b.number().above_i64();
+  if (known && b.integer() < 0 && !is_float(node_of(a)->dtype)) return pow(a, b.real());
   auto [base, exponent] = meet(a, b);
   if (is_float(base->dtype)) return wrap(make(Op::Pow, {base, exponent}));
-  if (b.kind() != Operand::Kind::Int || b.integer() < 0)
-    return wrap(make(Op::Pow, {as_float(base), as_float(exponent)}));
+  if (!known) return wrap(make(Op::Pow, {as_float(base), as_float(exponent)}));
   // Integers to a known power stay integers: square and multiply.
   Tensor result = wrap(make_const_like(base, 1)), square = wrap(base);
   for (int64_t bits = b.integer(); bits != 0; bits >>= 1) {
@@ -156,17 +174,24 @@ Tensor where(const Operand& condition, const Operand& a, const Operand& b) {
   return wrap(make(Op::Where, nodes));
 }
 
-// NaN stays NaN, and the bounds themselves count as inside.
-Tensor clamp(const Operand& x, double low, double high) {
+// NaN stays NaN, and the bounds themselves count as inside. Of integers, a bound that none of them
+// passes does nothing; one that all of them pass would have to be the result.
+Tensor clamp(const Operand& x, Number low, Number high) {
   CallScope call("clamp", x.where());
-  if (!(low <= high))
-    fail(fmt::format("the bounds are {} and {}", low, high), "the lower bound comes first");
+  if (!(low.real() <= high.real()))
+    fail(fmt::format("the bounds are {} and {}", low.text(), high.text()),
+         "the lower bound comes first");
   Tensor value = wrap(as_number(node_of(x)));
-  if (is_float(value.dtype())) return where(value < low, low, where(value > high, high, value));
-  Scalar least = Scalar::of(value.dtype(), std::ceil(low)),
-         most = Scalar::of(value.dtype(), std::floor(high));
-  return where(value < least.as_int(), least.as_int(),
-               where(value > most.as_int(), most.as_int(), value));
+  const DType dtype = value.dtype();
+  if (is_float(dtype))
+    return where(value < Operand(low), Operand(low),
+                 where(value > Operand(high), Operand(high), value));
+  if (low.kind() == Number::Kind::Float) low = std::ceil(low.real());
+  if (high.kind() == Number::Kind::Float) high = std::floor(high.real());
+  if (fits(high, dtype) || high.real() < 0)
+    value = where(value > Operand(high), Operand(high), value);
+  if (fits(low, dtype) || low.real() > 0) value = where(value < Operand(low), Operand(low), value);
+  return value;
 }
 
 Tensor abs(const Operand& x) {
@@ -178,7 +203,8 @@ Tensor abs(const Operand& x) {
 Tensor sign(const Operand& x) {
   CallScope call("sign", x.where());
   Tensor value = wrap(as_number(node_of(x)));
-  return gradient_stopped(where(value < 0, -1, where(value > 0, 1, where(value == 0, 0, value))));
+  Tensor upper = where(value > 0, 1, where(value == 0, 0, value));
+  return gradient_stopped(is_unsigned(value.dtype()) ? upper : where(value < 0, -1, upper));
 }
 
 Tensor exp(const Operand& x) { return real("exp", Op::Exp, x); }
@@ -228,16 +254,17 @@ Tensor is_finite(const Operand& x) {
 
 Tensor cast(const Operand& x, DType dtype) {
   CallScope call("cast", x.where());
-  if (dtype == DType::Index) fail("a tensor cannot hold symbolic sizes", "use i64");
+  check_storable(dtype);
   return wrap(make_cast(node_of(x), dtype));
 }
 
 Tensor bitcast(const Operand& x, DType dtype) {
   CallScope call("bitcast", x.where());
+  check_storable(dtype);
   NodeRef node = node_of(x);
-  bool fits = dtype != DType::Index && byte_size(dtype) == byte_size(node->dtype) &&
-              is_bool(dtype) == is_bool(node->dtype);
-  if (!fits)
+  bool same_size =
+      byte_size(dtype) == byte_size(node->dtype) && is_bool(dtype) == is_bool(node->dtype);
+  if (!same_size)
     fail(fmt::format("{} and {} differ in size", anneal::name(node->dtype), anneal::name(dtype)),
          "bits can be read as another dtype of the same size only; use cast to convert values");
   return wrap(make_bitcast(node, dtype));

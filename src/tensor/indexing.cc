@@ -90,7 +90,7 @@ Tensor scatter_node(Op op, const Operand& x, int64_t axis, const Operand& index,
   dims[along] = places->dim(along);
   std::vector<Padding> padding(dims.size());
   for (size_t i = 0; i < dims.size(); ++i) padding[i].after = Dim(dims[i]) - Dim(places->dim(i));
-  double nowhere = is_unsigned(places->dtype) ? highest(places->dtype).as_double() : -1;
+  Number nowhere = is_unsigned(places->dtype) ? Number(max_value(places->dtype)) : Number(-1);
   places = reshape_node(node_of(pad(wrap(places), padding, PadMode::Constant, nowhere)), dims);
   updates = reshape_node(node_of(pad(wrap(updates), padding)), dims);
   return wrap(make(op, {target, places, updates}, Arg(static_cast<int64_t>(along))));

@@ -1,6 +1,8 @@
 #include "tensor/lift.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -88,8 +90,38 @@ Tensor gradient_stopped(const Tensor& x) { return wrap(make(Op::StopGradient, {n
 
 NodeRef lift(const Operand& operand, DType dtype) {
   if (operand.kind() == Operand::Kind::Tensor) return make_cast(node_of(operand.tensor()), dtype);
-  if (operand.kind() == Operand::Kind::Float) return make_const(dtype, operand.real());
-  return make_const(Scalar::of_int(dtype, operand.integer()));
+  return make_const(scalar_of(operand.number(), dtype));
+}
+
+bool fits(const Number& number, DType dtype) {
+  if (!is_int(dtype)) return true;
+  if (number.kind() == Number::Kind::Float) {
+    // Powers of two, which are doubles where the greatest 64-bit integers are not.
+    const double least = static_cast<double>(min_value(dtype));
+    const double past = std::ldexp(1.0, static_cast<int>(std::bit_width(max_value(dtype))));
+    const double whole = std::trunc(number.real());
+    return whole >= least && whole < past;  // so NaN fits nowhere
+  }
+  if (number.above_i64()) return dtype == DType::U64;
+  return number.integer() >= min_value(dtype) &&
+         (number.integer() < 0 || static_cast<uint64_t>(number.integer()) <= max_value(dtype));
+}
+
+Scalar scalar_of(const Number& number, DType dtype) {
+  if (!fits(number, dtype))
+    fail(fmt::format("{} does not fit {}, which goes from {} to {}", number.text(), name(dtype),
+                     min_value(dtype), max_value(dtype)),
+         "cast the tensor to a dtype that holds the number, or choose such a dtype");
+  if (number.kind() == Number::Kind::Float) return Scalar::of(dtype, number.real());
+  const DType own = number.above_i64() ? DType::U64 : DType::I64;
+  return cast(Scalar::of_int(own, number.integer()), dtype);
+}
+
+void check_storable(DType dtype) {
+  if (static_cast<size_t>(dtype) >= kDTypeCount)
+    fail(fmt::format("DType({}) is no dtype", static_cast<int>(dtype)),
+         "use one that <anneal/dtype.h> names");
+  if (dtype == DType::Index) fail("a tensor cannot hold symbolic sizes", "use i64");
 }
 
 void check_sizes(std::span<const NodeRef> dims) {
@@ -148,6 +180,10 @@ std::array<NodeRef, 2> meet(const Operand& a, const Operand& b, bool arithmetic)
   std::array<const Operand*, 2> operands{&a, &b};
   DType dtype = meeting_dtype(operands);
   if (arithmetic && is_bool(dtype)) dtype = DType::I32;
+  return meet_in(dtype, a, b);
+}
+
+std::array<NodeRef, 2> meet_in(DType dtype, const Operand& a, const Operand& b) {
   std::array<NodeRef, 2> nodes{lift(a, dtype), lift(b, dtype)};
   if (nodes[0]->shape == nodes[1]->shape) return nodes;
   std::vector<NodeRef> dims = broadcast_dims(nodes);

@@ -36,6 +36,15 @@ Tensor literal_dim(const Dim& dim, DType dtype);  // a scalar
 // x, through which no gradient flows: stop_gradient() without a value of its own.
 Tensor gradient_stopped(const Tensor& x);
 
+// Whether the dtype holds the number. A float holds every number, rounded, and a bool whether it
+// is 0; an integer holds whole numbers within its bounds, and others without their fraction.
+bool fits(const Number& number, DType dtype);
+// The number in that dtype; an error where it does not fit.
+Scalar scalar_of(const Number& number, DType dtype);
+
+// An error for what no tensor can hold: symbolic sizes, and numbers that are no DType.
+void check_storable(DType dtype);
+
 // The dtype in which the operands meet. Numbers do not widen tensors of their kind.
 DType meeting_dtype(std::span<const Operand* const> operands);
 // Of that dtype, without a change of shape.
@@ -50,6 +59,7 @@ NodeRef broadcast_to(NodeRef node, std::span<const NodeRef> dims);
 
 // Both of one dtype and shape. `arithmetic` turns bool into i32.
 std::array<NodeRef, 2> meet(const Operand& a, const Operand& b, bool arithmetic = true);
+std::array<NodeRef, 2> meet_in(DType dtype, const Operand& a, const Operand& b);
 // As a float: integers become f32.
 NodeRef as_float(NodeRef node);
 // As something that can be added: bool becomes i32.

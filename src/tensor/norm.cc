@@ -1,6 +1,7 @@
 // Normalisation: (x - mean) / sqrt(variance + epsilon) over some axes, then an optional weight and
 // bias. Statistics are the population's and are taken in f32 at least.
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -13,7 +14,7 @@ namespace anneal {
 namespace {
 
 void check_epsilon(double epsilon) {
-  if (!(epsilon >= 0))
+  if (!(epsilon >= 0 && std::isfinite(epsilon)))
     fail(fmt::format("epsilon is {}", epsilon), "it is added to the variance: give 0 or more");
 }
 

@@ -6,10 +6,12 @@
 
 #include <anneal/random.h>
 
+#include "base/checked.h"
 #include "ir/semantics.h"
 #include "symbolic/bounds.h"
 #include "symbolic/simplify.h"
 #include "tensor/movement.h"
+#include "tensor/number_checks.h"
 #include "tensor/wide.h"
 
 namespace anneal {
@@ -18,13 +20,21 @@ namespace {
 constexpr double kTwoToMinus24 = 1.0 / (1 << 24);
 
 void check_float(DType dtype) {
+  check_storable(dtype);
   if (!is_float(dtype))
     fail(fmt::format("{} cannot hold fractions", name(dtype)), "use integers() for whole numbers");
 }
 
 void check_bounds(double low, double high) {
-  if (!(low <= high))
+  check_finite("the lower bound", low);
+  check_finite("the upper bound", high);
+  if (low > high)
     fail(fmt::format("the bounds are {} and {}", low, high), "the lower bound comes first");
+}
+
+void check_shape(double mean, double deviation) {
+  check_finite("the mean", mean);
+  check_not_negative("the deviation", deviation);
 }
 
 // In [0, 1): 24 bits of each word, so that every value is exact in f32 and 1 is never reached.
@@ -104,6 +114,7 @@ Tensor random_normal(const Sizes& sizes, const Tensor& key, double mean, double 
                      DType dtype, Location where) {
   CallScope call("random_normal", where);
   check_float(dtype);
+  check_shape(mean, deviation);
   check_key(key);
   NodeRef draw = word_of(key, 2), low = word_of(key, 0), high = word_of(key, 1);
   return normal_of(bits_of(sizes, draw, low, high),
@@ -127,6 +138,7 @@ Tensor Generator::normal(const Sizes& sizes, double mean, double deviation, DTyp
                          Location where) {
   CallScope call("normal", where);
   check_float(dtype);
+  check_shape(mean, deviation);
   Tensor first = drawn_bits(sizes, seed_, draw_++);
   return as_new(normal_of(first, drawn_bits(sizes, seed_, draw_++), mean, deviation, dtype));
 }
@@ -134,11 +146,15 @@ Tensor Generator::normal(const Sizes& sizes, double mean, double deviation, DTyp
 Tensor Generator::integers(const Sizes& sizes, int64_t low, int64_t high, DType dtype,
                            Location where) {
   CallScope call("integers", where);
-  if (low >= high || high - low > int64_t{1} << 32)
+  check_storable(dtype);
+  const std::optional<int64_t> count = checked_sub(high, low);
+  if (low >= high || !count || *count > int64_t{1} << 32)
     fail(fmt::format("no integers from {} up to {}", low, high),
          "the range holds 1 to 2^32 numbers");
+  scalar_of(low, dtype);
+  scalar_of(high - 1, dtype);
   // Scaling spreads 2^32 words over the range; a range of n is off by at most n / 2^32.
-  Tensor scaled = (cast(drawn_bits(sizes, seed_, draw_++), DType::U64) * (high - low)) >> 32;
+  Tensor scaled = (cast(drawn_bits(sizes, seed_, draw_++), DType::U64) * *count) >> 32;
   return as_new(cast(cast(scaled, DType::I64) + low, dtype));
 }
 

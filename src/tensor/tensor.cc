@@ -7,8 +7,23 @@
 
 namespace anneal {
 
-Operand::Operand(const Tensor& tensor, Location where)
-    : kind_(Kind::Tensor), tensor_(&tensor), where_(where) {}
+Operand::Operand(const Tensor& tensor, Location where) : tensor_(&tensor), where_(where) {}
+
+Operand::Kind Operand::kind() const {
+  if (tensor_) return Kind::Tensor;
+  switch (number_.kind()) {
+    case Number::Kind::Bool: return Kind::Bool;
+    case Number::Kind::Int: return Kind::Int;
+    case Number::Kind::Float: break;
+  }
+  return Kind::Float;
+}
+
+std::string Number::text() const {
+  if (kind_ == Kind::Float) return fmt::format("{}", real_);
+  return above_i64_ ? fmt::format("{}", static_cast<uint64_t>(integer_))
+                    : fmt::format("{}", integer_);
+}
 
 DType Tensor::dtype() const { return node_of(*this)->dtype; }
 

@@ -39,6 +39,8 @@ const DerivativeRule kGradientRules[] = {
     GRAD(Add, g, g),
     GRAD(Mul, g * b, g * a),
     GRAD(Div, g / b, -g * y / b),
+    GRAD(FloorDiv, none(), none()),
+    GRAD(Mod, g, -g * floor_divide(a, b)),
     GRAD(Max, g * winner_share(b < a, a, b), g * winner_share(a < b, a, b)),
     GRAD(Min, g * winner_share(a < b, a, b), g * winner_share(b < a, a, b)),
     GRAD(Pow, g * where(b == 0, 0, b * pow(a, b - 1)),

@@ -12,6 +12,7 @@ using namespace captures;
 
 bool is_integer(NodeRef node) { return is_int(node->dtype); }
 bool is_boolean(NodeRef node) { return is_bool(node->dtype); }
+bool is_no_float(NodeRef node) { return !is_float(node->dtype); }
 bool is_discrete(NodeRef node) { return is_int(node->dtype) || is_bool(node->dtype); }
 bool is_tensor(NodeRef node) { return node->dtype != DType::Index; }
 
@@ -58,8 +59,9 @@ const RuleSet kIdentityRules{
         {"int-cancel", (x + op(Op::Neg, x)).when(is_integer),
          [](const Match& m) { return make_const_like(m[x], 0); }},
         {"div-one", x / 1, [](const Match& m) { return m[x]; }},
-        {"floor-div-one", floor_div(x, 1), [](const Match& m) { return m[x]; }},
-        {"mod-one", mod(x, 1), [](const Match& m) { return make_const_like(m[x], 0); }},
+        {"floor-div-one", floor_div(x, 1).when(is_no_float), [](const Match& m) { return m[x]; }},
+        {"mod-one", mod(x, 1).when(is_no_float),
+         [](const Match& m) { return make_const_like(m[x], 0); }},
         {"neg-neg", op(Op::Neg, op(Op::Neg, x)), [](const Match& m) { return m[x]; }},
         {"neg-product", op(Op::Neg, x) * op(Op::Neg, y),
          [](const Match& m) { return make(Op::Mul, {m[x], m[y]}); }},

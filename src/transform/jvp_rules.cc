@@ -39,6 +39,8 @@ const DerivativeRule kForwardRules[] = {
     JVP(Add, da, db),
     JVP(Mul, da * b, a * db),
     JVP(Div, da / b, -y * db / b),
+    JVP(FloorDiv, none(), none()),
+    JVP(Mod, da, -floor_divide(a, b) * db),
     JVP(Max, winner_share(b < a, a, b) * da, winner_share(a < b, a, b) * db),
     JVP(Min, winner_share(a < b, a, b) * da, winner_share(b < a, a, b) * db),
     JVP(Pow, where(b == 0, 0, b * pow(a, b - 1)) * da,

@@ -94,7 +94,9 @@ Value* Arithmetic::compute(Op op, DType dtype, std::span<const Operand> operands
     case Op::AsIndex: return cast(a, from, dtype);
     case Op::Bitcast: return bitcast(a, from, dtype);
     case Op::FloorDiv:
-    case Op::Mod: return divide(op, from, operands[0], operands[1]);
+    case Op::Mod:
+      if (is_float(from)) break;
+      return divide(op, from, operands[0], operands[1]);
     default: break;
   }
   if (is_comparison(op)) {
@@ -139,6 +141,8 @@ Value* Arithmetic::float_op(Op op, Value* a, Value* b) {
     case Op::Div: return builder_.CreateFDiv(a, b);
     case Op::Max:
     case Op::Min: return extreme(op, a, b);
+    case Op::FloorDiv: return float_quotient(a, b);
+    case Op::Mod: return float_remainder(a, b);
     case Op::Scale: return scales_ ? scale_by_instruction(a, b) : scale(a, b);
     default: break;
   }
@@ -212,6 +216,80 @@ Value* Arithmetic::scale(Value* a, Value* b) {
   Value* factor = builder_.CreateFPExt(a, wide);
   factor = choose(builder_.CreateAnd(is_nan(factor), infinite), number(1), factor);
   return builder_.CreateFPTrunc(builder_.CreateFMul(factor, power), a->getType());
+}
+
+// ---- remainders of floats
+
+// Below 2^24 (f64: 2^53) the quotient rounds to its whole part or, just below a whole number, to
+// that: one more than it should be. Every multiple of b that is near a leaves a rest that b's own
+// digits hold, so the fused product is exact, and so is the step back.
+Value* Arithmetic::near_remainder(Value* a, Value* b, Value* quotient) {
+  Value* rest = builder_.CreateIntrinsic(a->getType(), llvm::Intrinsic::fma,
+                                         {builder_.CreateFNeg(quotient), b, a});
+  Value* zero = llvm::ConstantFP::get(a->getType(), 0);
+  rest = choose(builder_.CreateFCmpOLT(rest, zero), builder_.CreateFAdd(rest, b), rest);
+  return choose(builder_.CreateFCmpOLT(a, b), a, rest);  // also of an infinite b
+}
+
+// C's fmod. The library's takes a loop for every lane; it is called where a lane's quotient is
+// large, infinite or NaN.
+Value* Arithmetic::truncated_remainder(Value* a, Value* b) {
+  llvm::Type* type = a->getType();
+  const double exact_below = type->getScalarType()->isFloatTy() ? 0x1p24 : 0x1p53;
+  Value *x = unary(llvm::Intrinsic::fabs, a), *y = unary(llvm::Intrinsic::fabs, b);
+  Value* quotient = unary(llvm::Intrinsic::trunc, builder_.CreateFDiv(x, y));
+  Value* near = builder_.CreateFCmpOLT(quotient, llvm::ConstantFP::get(type, exact_below));
+  if (type->isVectorTy()) near = builder_.CreateAndReduce(near);
+  Value* result =
+      builder_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, near_remainder(x, y, quotient), a);
+
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  auto block = [&](const char* name) {
+    return llvm::BasicBlock::Create(builder_.getContext(), name, before->getParent());
+  };
+  llvm::BasicBlock *far = block("far"), *after = block("after");
+  after->moveAfter(before);
+  builder_.CreateCondBr(near, after, far);
+  builder_.SetInsertPoint(far);
+  Value* called = library_call("fmod", a, b);
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(after);
+  llvm::PHINode* either = builder_.CreatePHI(type, 2);
+  either->addIncoming(result, before);
+  either->addIncoming(called, far);
+  return either;
+}
+
+// Whether the rest is there and has the other sign than the divisor.
+Value* Arithmetic::has_other_sign(Value* rest, Value* b) {
+  Value* zero = llvm::ConstantFP::get(rest->getType(), 0);
+  Value* differ =
+      builder_.CreateXor(builder_.CreateFCmpOLT(rest, zero), builder_.CreateFCmpOLT(b, zero));
+  return builder_.CreateAnd(builder_.CreateFCmpUNE(rest, zero), differ);
+}
+
+Value* Arithmetic::float_remainder(Value* a, Value* b) {
+  Value* rest = truncated_remainder(a, b);
+  Value* zero = llvm::ConstantFP::get(rest->getType(), 0);
+  Value* moved = choose(has_other_sign(rest, b), builder_.CreateFAdd(rest, b), rest);
+  return choose(builder_.CreateFCmpOEQ(rest, zero),
+                builder_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, b), moved);
+}
+
+// In f64, where quotients of f32 have room.
+Value* Arithmetic::float_quotient(Value* a, Value* b) {
+  llvm::Type* type = a->getType();
+  llvm::Type* wide = with_lanes_of(a, llvm::Type::getDoubleTy(builder_.getContext()));
+  Value *x = builder_.CreateFPExt(a, wide), *y = builder_.CreateFPExt(b, wide);
+  Value *zero = llvm::ConstantFP::get(wide, 0), *one = llvm::ConstantFP::get(wide, 1);
+  Value* rest = truncated_remainder(x, y);
+  Value* quotient = builder_.CreateFDiv(builder_.CreateFSub(x, rest), y);
+  quotient = choose(has_other_sign(rest, y), builder_.CreateFSub(quotient, one), quotient);
+  Value* ratio = builder_.CreateFDiv(x, y);
+  Value* whole = choose(builder_.CreateFCmpOEQ(quotient, zero),
+                        builder_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, ratio),
+                        unary(llvm::Intrinsic::nearbyint, quotient));
+  return builder_.CreateFPTrunc(choose(builder_.CreateFCmpOEQ(y, zero), ratio, whole), type);
 }
 
 Value* Arithmetic::library_call(const char* name, Value* a, Value* b) {

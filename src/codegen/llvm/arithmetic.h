@@ -48,6 +48,11 @@ class Arithmetic {
   llvm::Value* extreme(Op op, llvm::Value* a, llvm::Value* b);
   llvm::Value* scale(llvm::Value* a, llvm::Value* b);
   llvm::Value* scale_by_instruction(llvm::Value* a, llvm::Value* b);
+  llvm::Value* near_remainder(llvm::Value* a, llvm::Value* b, llvm::Value* quotient);
+  llvm::Value* truncated_remainder(llvm::Value* a, llvm::Value* b);
+  llvm::Value* has_other_sign(llvm::Value* rest, llvm::Value* b);
+  llvm::Value* float_remainder(llvm::Value* a, llvm::Value* b);
+  llvm::Value* float_quotient(llvm::Value* a, llvm::Value* b);
   llvm::Value* divide(Op op, DType dtype, const Operand& a, const Operand& b);
   llvm::Value* divide_signed(Op op, llvm::Value* a, llvm::Value* b);
   llvm::Value* divide_lanes(Op op, llvm::Value* a, uint64_t divisor);

@@ -142,6 +142,8 @@ std::string Arithmetic::of_floats(Op op, std::span<const Operand> operands) {
     case Op::Add: return fmt::format("({} + {})", a, b);
     case Op::Mul: return fmt::format("({} * {})", a, b);
     case Op::Div: return fmt::format("({} / {})", a, b);
+    case Op::FloorDiv: return call("floor_div_f32", {a, b});
+    case Op::Mod: return call("mod_f32", {a, b});
     case Op::Max: return call("max_f32", {a, b});
     case Op::Min: return call("min_f32", {a, b});
     case Op::MulAdd: return fmt::format("fma({}, {}, {})", a, b, operands[2].text);

@@ -27,6 +27,73 @@ fn max_f32(a: f32, b: f32) -> f32 { return select(select(a, b, b > a), b, is_nan
 fn min_f32(a: f32, b: f32) -> f32 { return select(select(a, b, b < a), b, is_nan(b)); })"},
     {"round_f32", R"(
 fn round_f32(a: f32) -> f32 { return select(round(a), a, is_nan(a) | (abs(a) >= 8388608.0)); })"},
+    // ---- remainders: long division, as floats may round and lose what is denormal
+    {"mantissa_f32", R"(
+// Positive bits as mantissa * 2^(exponent - 150), the mantissa below 2^24.
+fn mantissa_f32(bits: u32) -> vec2<u32> {
+  let exponent = bits >> 23u;
+  return vec2<u32>((bits & 0x7fffffu) | select(0x800000u, 0u, exponent == 0u), max(exponent, 1u));
+})"},
+    {"pack_f32", R"(
+fn pack_f32(mantissa: u32, exponent: u32) -> u32 {
+  let up = min(countLeadingZeros(mantissa) - 8u, exponent - 1u);
+  let moved = mantissa << up;
+  return select(moved, (moved & 0x7fffffu) | ((exponent - up) << 23u), moved >= 0x800000u);
+})"},
+    {"divide_f32", R"(
+// The bits of the remainder and of the quotient, which is exact below 2^24, of positive bits, a
+// finite and b not 0. What is left of a goes eight bits at a time, as the rest has 24.
+fn divide_f32(a: u32, b: u32) -> vec2<u32> {
+  let x = mantissa_f32(a);
+  let y = mantissa_f32(b);
+  if (a < b) { return vec2<u32>(a, 0u); }
+  var rest = x.x % y.x;
+  var quotient = f32(x.x / y.x);
+  var left = x.y - y.y;
+  while (left > 0u) {
+    let taken = min(left, 8u);
+    let next = rest << taken;
+    rest = next % y.x;
+    quotient = quotient * f32(1u << taken) + f32(next / y.x);
+    left -= taken;
+  }
+  return vec2<u32>(pack_f32(rest, y.y), bitcast<u32>(quotient));
+})"},
+    {"subtract_f32", R"(
+// y - x of positive bits, x below y. Small ones in units of the least denormal, as drivers take
+// denormals for 0.
+fn subtract_f32(y: u32, x: u32) -> u32 {
+  let a = mantissa_f32(y);
+  let b = mantissa_f32(x);
+  let is_small = a.y < 64u;
+  let units = f32(a.x) * bitcast<f32>((min(a.y, 64u) + 126u) << 23u) -
+              f32(b.x) * bitcast<f32>((min(b.y, 64u) + 126u) << 23u);
+  let small = select(bitcast<u32>(units) - (149u << 23u), u32(units), units < 16777216.0f);
+  return select(bitcast<u32>(bitcast<f32>(y) - bitcast<f32>(x)), small, is_small);
+})"},
+    {"mod_f32", R"(
+fn mod_f32(a: f32, b: f32) -> f32 {
+  let x = bitcast<u32>(a) & 0x7fffffffu;
+  let y = bitcast<u32>(b) & 0x7fffffffu;
+  let sign = bitcast<u32>(b) & 0x80000000u;
+  let other_sign = ((bitcast<u32>(a) ^ bitcast<u32>(b)) >> 31u) != 0u;
+  let none = (x >= 0x7f800000u) | (y > 0x7f800000u) | (y == 0u);
+  let rest = divide_f32(select(x, 0u, none), select(y, 1u, none)).x;
+  let result = sign | select(rest, subtract_f32(y, rest), other_sign & (rest != 0u));
+  return bitcast<f32>(select(result, 0x7fc00000u, none));
+})"},
+    {"floor_div_f32", R"(
+fn floor_div_f32(a: f32, b: f32) -> f32 {
+  let x = bitcast<u32>(a) & 0x7fffffffu;
+  let y = bitcast<u32>(b) & 0x7fffffffu;
+  let sign = (bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u;
+  let none = (x >= 0x7f800000u) | (y > 0x7f800000u) | (y == 0u);
+  let parts = divide_f32(select(x, 0u, none), select(y, 1u, none));
+  let lower = select(0.0f, 1.0f, (sign != 0u) & (parts.x != 0u));
+  let whole = bitcast<u32>(bitcast<f32>(parts.y) + lower) | sign;
+  let by_zero = (y == 0u) & (x != 0u) & (x <= 0x7f800000u);
+  return bitcast<f32>(select(select(whole, 0x7fc00000u, none), 0x7f800000u | sign, by_zero));
+})"},
     // ---- integers of 32 bits
     {"floor_div_i32", R"(
 fn floor_div_i32(a: i32, b: i32) -> i32 {

@@ -52,6 +52,7 @@ const LibraryFunction kLibrary[] = {
     OF_BOTH(sqrt),
     {"pow", address_of(static_cast<double (*)(double, double)>(::pow))},
     {"powf", address_of(static_cast<float (*)(float, float)>(::powf))},
+    {"fmod", address_of(static_cast<double (*)(double, double)>(::fmod))},
     {"fma", address_of(static_cast<double (*)(double, double, double)>(::fma))},
     {"fmaf", address_of(static_cast<float (*)(float, float, float)>(::fmaf))},
 #ifdef __linux__
