@@ -307,6 +307,45 @@ TEST_CASE("nn: a compiled step trains as an evaluated one, bit for bit") {
   CHECK(first.steps().item<int>() == 8);
 }
 
+TEST_CASE("nn: attention with a mask needs memory for its tokens, not for all pairs") {
+  constexpr int64_t kTokens = 2048, kWidth = 16;
+  seed(3);
+  Tensor q = parameter("q", randn({1, 1, kTokens, kWidth})),
+         k = parameter("k", randn({1, 1, kTokens, kWidth})),
+         v = parameter("v", randn({1, 1, kTokens, kWidth}));
+  Tensor seen = (arange(kTokens) % 3 != 1).realize();
+  Tensor bias = randn({kTokens}).realize();
+  auto bytes = [&](const Tensor& mask) {
+    const Tensor mixed = nn::attention(q, k, v, true, mask);
+    std::vector<Tensor> all = grad(sum(mixed * mixed), {q, k, v});
+    all.push_back(mixed);
+    const int64_t before = counters().bytes_allocated;
+    evaluate(all);
+    return counters().bytes_allocated - before;
+  };
+  const int64_t pairs = kTokens * kTokens * 4;
+  for (const Tensor& mask : {Tensor(), seen, bias}) CHECK(bytes(mask) < pairs / 2);
+}
+
+TEST_CASE("nn: an attention layer takes a mask, and says what masks are") {
+  seed(4);
+  nn::MultiHeadAttention layer(nullptr, "attn", 8, 4, {.kv_heads = 2, .causal = false});
+  layer.eval();
+  Tensor x = randn({2, 5, 8}).realize();
+  // What is not seen does not matter.
+  Tensor seen = tensor({true, true, true, true, false});
+  Tensor cut = slice(x, {{}, {.end = 4}});
+  const std::vector<float> masked = slice(layer(x, seen), {{}, {.end = 4}}).to_vector(),
+                           plain = layer(cut).to_vector();
+  REQUIRE(masked.size() == plain.size());
+  for (size_t i = 0; i < plain.size(); ++i) CHECK(masked[i] == doctest::Approx(plain[i]));
+  CHECK(contains(error_of([&] { layer(x, zeros({5, 4})); }),
+                 "the mask is [5, 4], the scores are [2, 4, 5, 5]"));
+  CHECK(
+      contains(error_of([&] { layer(x, zeros({1, 2, 4, 5, 5})); }), "the mask is [1, 2, 4, 5, 5]"));
+  CHECK(contains(error_of([&] { layer(x, zeros({5, 5}, DType::I32)); }), "the mask is i32"));
+}
+
 TEST_CASE("nn: a model that is only structure has no memory") {
   nn::StructureOnly structure;
   nn::Gpt gpt({.layers = 2});

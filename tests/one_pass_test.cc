@@ -102,6 +102,33 @@ TEST_CASE("one pass: attention in any form that softmax is written in") {
   }
 }
 
+TEST_CASE("one pass: attention with a mask or a bias that is given") {
+  constexpr int64_t kTokens = 24;
+  Graph graph;
+  GraphScope scope(graph);
+  const Tensor q = input("q", {2, 4, kTokens, 4}), k = input("k", {2, 4, kTokens, 4}),
+               v = input("v", {2, 4, kTokens, 6});
+  const std::vector<std::pair<std::string, Tensor>> masks{
+      {"keys", input("keys", {2, 1, 1, kTokens}, DType::Bool)},
+      {"tokens and keys", input("both", {kTokens, kTokens}, DType::Bool)},
+      {"bias of heads", input("bias", {4, kTokens, kTokens})},
+      {"bias of keys", input("key_bias", {kTokens})},
+  };
+  for (const auto& [name, mask] : masks)
+    for (const bool causal : {false, true})
+      for (const bool shared : {false, true}) {
+        CAPTURE(name);
+        CAPTURE(causal);
+        CAPTURE(shared);
+        auto heads = [&](const Tensor& t) { return shared ? slice(t, {{}, {.end = 2}}) : t; };
+        const Tensor mixed = nn::attention(q, heads(k), heads(v), causal, mask);
+        const Passes passes = passes_of({mixed}, little_memory());
+        CHECK(passes.kernels == 1);
+        CHECK(passes.loops == std::vector<size_t>{1});
+        CHECK(passes.largest <= 8);
+      }
+}
+
 TEST_CASE("one pass: the backward pass takes two, or keeps its rows where they fit") {
   Graph graph;
   GraphScope scope(graph);

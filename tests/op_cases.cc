@@ -156,8 +156,9 @@ int64_t OpCase::symbolic_size() const {
 const std::vector<OpCase>& op_cases() {
   static const std::vector<OpCase> cases = [] {
     std::vector<OpCase> all;
-    for (auto family : {elementwise_cases, integer_cases, reduce_cases, movement_cases,
-                        indexing_cases, product_cases, functional_cases, structure_cases}) {
+    for (auto family :
+         {elementwise_cases, integer_cases, reduce_cases, movement_cases, indexing_cases,
+          product_cases, functional_cases, structure_cases, search_cases, loss_cases}) {
       std::vector<OpCase> rows = family();
       std::move(rows.begin(), rows.end(), std::back_inserter(all));
     }

@@ -106,6 +106,8 @@ std::vector<OpCase> indexing_cases();
 std::vector<OpCase> product_cases();
 std::vector<OpCase> functional_cases();
 std::vector<OpCase> structure_cases();
+std::vector<OpCase> search_cases();
+std::vector<OpCase> loss_cases();
 
 // ---- Building and running a case
 

@@ -324,6 +324,41 @@ TEST_CASE("optim: an average follows what the same step makes of the parameters"
   CHECK(averaged.down.bias.item() == doctest::Approx(expected));
 }
 
+TEST_CASE("optim: an average of a model holds its buffers, too") {
+  struct Net : nn::Module {
+    nn::BatchNorm norm{this, "norm", 3};
+    nn::Dropout dropout{this, "dropout", 0.5};
+    Tensor operator()(const Tensor& x) const { return dropout(norm(x)); }
+  };
+  Net model;
+  optim::Sgd sgd(model, {.lr = 0.1});
+  optim::Ema copied(model, 0.75), averaged(model, 0.75, {.average_buffers = true});
+  Tensor x = rows(4, 9) * 3 + 1;
+  Step step;
+  sgd.update(mean(square(model(slice(concat({x, x}, 1), {{}, {.end = 3}})))));
+  copied.update();
+  averaged.update();
+  std::vector<float> average = model.norm.running_mean.to_vector();
+  for (int i = 0; i < 3; ++i) {
+    step.evaluate({});
+    const std::vector<float> now = model.norm.running_mean.to_vector();
+    for (size_t c = 0; c < now.size(); ++c) average[c] = 0.75f * average[c] + 0.25f * now[c];
+  }
+  // All of a model's state: nothing is missing, and the key of a dropout is no average.
+  Net other;
+  other.load(copied.state());
+  CHECK(other.norm.running_mean.to_vector() == model.norm.running_mean.to_vector());
+  CHECK(other.norm.running_var.to_vector() == model.norm.running_var.to_vector());
+  CHECK(other.dropout.random.to_vector<uint32_t>() == model.dropout.random.to_vector<uint32_t>());
+  CHECK(other.norm.weight.to_vector() != model.norm.weight.to_vector());
+  other.load(averaged.state());
+  const std::vector<float> got = other.norm.running_mean.to_vector();
+  for (size_t c = 0; c < got.size(); ++c) CHECK(got[c] == doctest::Approx(average[c]));
+  CHECK(other.dropout.random.to_vector<uint32_t>() == model.dropout.random.to_vector<uint32_t>());
+  // A list of parameters has no buffers.
+  CHECK(optim::Ema(model.parameters(), 0.5).state().size() == 2);
+}
+
 TEST_CASE("optim: a run goes on from its state, bit for bit") {
   Tensor x = rows(16, 11);
   auto loss = [&](const Regression& model) { return mse_loss(model(x), sum(x, 1, true)); };

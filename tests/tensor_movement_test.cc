@@ -139,10 +139,10 @@ const Mistake kMistakes[] = {
   {__LINE__, [] { argmax(zeros({0})); }, "argmax: axis 0 of [0] is empty", "give it an element"},
   {__LINE__, [] { argmin(zeros({})); }, "argmin: axis -1 is out of range for rank 0", "no axes"},
   {__LINE__, [] { cumsum(zeros({2}), 1); }, "cumsum: axis 1 is out of range for rank 1", "from -1 to 0"},
-  {__LINE__, [] { sort(symbolic(), 0); }, "sort: axis 0 of [n, 3] has the symbolic size n", "a number"},
+  {__LINE__, [] { sort(input("x", {Variable("n", 0, int64_t{1} << 40)})); }, "sort: axis 0 of [n] has up to 1099511627776 elements, at most 1073741824", "smaller bounds"},
   {__LINE__, [] { topk(zeros({2, 3}), 4); }, "topk: k is 4, axis 1 of [2, 3] has 3", "from 0"},
   {__LINE__, [] { topk(zeros({2, 3}), -1); }, "topk: k is -1, axis 1 of [2, 3] has 3", "from 0"},
-  {__LINE__, [] { topk(symbolic(), 1, 0); }, "topk: axis 0 of [n, 3] has the symbolic size n", "a number"},
+  {__LINE__, [] { topk(symbolic(), 1, 0); }, "topk: k is 1, axis 0 of [n, 3] has n", "bounds that leave room"},
   // indexing
   {__LINE__, [] { take_along_axis(zeros({2, 3}), zeros({2, 3}), 1); }, "take_along_axis: the index is f32, not an integer", "cast"},
   {__LINE__, [] { take_along_axis(zeros({2, 3}), bools(), 1); }, "the index is bool, not an integer", "where()"},
@@ -242,6 +242,9 @@ const SymbolicCase kSymbolicCases[] = {
   {"scatter", 1, [](const Tensor& x) { return scatter(x, 1, zeros({1, 2}, DType::U8), 9.0); }},
   {"scatter_add", 0, [](const Tensor& x) { return scatter_add(x, 0, expand(tensor({0, 2, 0}).reshape({3, 1}), {3, 4}), 1.0); }},
   {"one_hot", 0, [](const Tensor& x) { return one_hot(arange(x.dim(0)), x.dim(0) + 1); }},
+  {"sort along", 0, [](const Tensor& x) { return sort(x * 5 % 7, 0).values; }},
+  {"argsort down", 0, [](const Tensor& x) { return argsort(x * 5 % 7, 0, true); }},
+  {"topk along", 2, [](const Tensor& x) { return topk(x * 5 % 7, 2, 0).values; }},
   {"sort beside", 0, [](const Tensor& x) { return sort(x * 5 % 7, 1).values; }},
   {"topk beside", 0, [](const Tensor& x) { return topk(x * 5 % 7, 2, 1).indices; }},
 };

@@ -12,6 +12,7 @@
 #include <anneal/io.h>
 #include <anneal/nn.h>
 #include <anneal/optim.h>
+#include <anneal/print.h>
 #include <anneal/random.h>
 #include <anneal/state.h>
 #include <anneal/step.h>

@@ -1,5 +1,6 @@
-// Activations, normalisation, convolution, pooling and losses: compositions of the operations in
-// tensor.h, with PyTorch's layouts and conventions (channels before space).
+// Activations, normalisation, convolution, pooling, resizing, statistics, search and losses:
+// compositions of the operations in tensor.h, with PyTorch's layouts and conventions (channels
+// before space).
 #pragma once
 
 #include <anneal/tensor.h>
@@ -69,6 +70,37 @@ Tensor adaptive_max_pool(const Operand& x, const std::vector<int64_t>& sizes);
 Tensor unfold(const Operand& x, const std::vector<int64_t>& kernel,
               const PoolOptions& options = {});
 
+// ---- Resizing
+enum class Interpolation { Nearest, Linear };  // linear along two axes is bilinear
+struct InterpolateOptions {
+  Sizes size = {};                 // of the axes of space; one stands for all
+  std::vector<double> scale = {};  // instead of the size
+  Interpolation mode = Interpolation::Nearest;
+  bool align_corners = false;  // linear: the first and last elements keep their places
+};
+// Of [batch, channels, space..], as PyTorch's.
+Tensor interpolate(const Operand& x, const InterpolateOptions& options);
+
+// ---- Statistics. A NaN among the elements gives NaN.
+// Of an even number of elements the mean of the two in the middle, as NumPy.
+Tensor median(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
+// What a part q of the elements does not exceed, interpolated linearly. q is a number, a scalar, or
+// an axis of them, which then comes first in the result.
+Tensor quantile(const Operand& x, const Operand& q, const Axes& axes = {}, bool keep_axes = false);
+// (sum |x|^p)^(1/p); infinity takes the largest |x|, 0 counts what is not 0. Of vectors, also here.
+Tensor norm(const Operand& x, double p = 2, const Axes& axes = {}, bool keep_axes = false);
+
+// ---- Search. Sizes do not depend on data: they are given.
+// Where in the sorted last axis each value would go, before equal elements or (right) behind them.
+// All other axes agree, or the sorted tensor has one axis. i32.
+Tensor searchsorted(const Operand& sorted, const Operand& values, bool right = false);
+// How often each of 0..length-1 occurs in x, as i32, or the sum of the weights of those elements.
+// Other numbers do not count.
+Tensor bincount(const Operand& x, const Dim& length, const Tensor& weights = {});
+// Places of the first `size` elements that are not 0, in order: i32 [size, rank of x]. Rows that
+// are left hold `fill`, which as it stands is no place.
+Tensor nonzero(const Operand& x, const Dim& size, int64_t fill = -1);
+
 // ---- Losses, averaged unless said otherwise
 enum class Reduction { Mean, Sum, None };
 // Class indices against logits [N, C, ..]; targets equal to ignore_index do not count.
@@ -81,5 +113,23 @@ Tensor mse_loss(const Operand& prediction, const Operand& target,
                 Reduction reduction = Reduction::Mean);
 Tensor bce_with_logits(const Operand& logits, const Operand& target,
                        Reduction reduction = Reduction::Mean);
+Tensor l1_loss(const Operand& prediction, const Operand& target,
+               Reduction reduction = Reduction::Mean);
+// d^2 / 2 up to |d| = delta, and a straight line from there on.
+Tensor huber_loss(const Operand& prediction, const Operand& target,
+                  Reduction reduction = Reduction::Mean, double delta = 1);
+// The same divided by beta, so that the line's slope is 1. A beta of 0 gives l1_loss.
+Tensor smooth_l1_loss(const Operand& prediction, const Operand& target,
+                      Reduction reduction = Reduction::Mean, double beta = 1);
+// target (log target - x) of log probabilities x; log_target: the target holds logarithms, too. The
+// divergence of distributions is the sum: PyTorch's "batchmean" is Reduction::Sum over the batch.
+Tensor kl_div(const Operand& log_probabilities, const Operand& target,
+              Reduction reduction = Reduction::Mean, bool log_target = false);
+// max(0, margin - target x) for targets of -1 and 1.
+Tensor hinge_loss(const Operand& scores, const Operand& target,
+                  Reduction reduction = Reduction::Mean, double margin = 1);
+// x where the target is 1 and max(0, margin - x) where it is -1: x is a distance.
+Tensor hinge_embedding_loss(const Operand& distances, const Operand& target,
+                            Reduction reduction = Reduction::Mean, double margin = 1);
 
 }  // namespace anneal

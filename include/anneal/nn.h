@@ -346,8 +346,11 @@ class Dropout : public Module {
 Tensor rotary(const Operand& x, double base = 10000);
 
 // softmax(q k' / sqrt(size)) v of q [batch, heads, tokens, size] and k, v [batch, kv heads, ..]:
-// each head of k and v serves heads / kv heads of q. Causal: no token sees a later one.
-Tensor attention(const Operand& q, const Operand& k, const Operand& v, bool causal);
+// each head of k and v serves heads / kv heads of q. Causal: no token sees a later one. A mask
+// broadcasts to [batch, heads, tokens, keys]: bool says which keys a token sees, a float is added
+// to the scaled scores. A token that sees nothing gives NaN.
+Tensor attention(const Operand& q, const Operand& k, const Operand& v, bool causal,
+                 const Tensor& mask = {});
 
 struct AttentionOptions {
   int64_t kv_heads = 0;  // 0: as many as heads
@@ -364,6 +367,9 @@ class MultiHeadAttention : public Module {
   MultiHeadAttention(Module* parent, std::string_view name, int64_t width, int64_t heads,
                      const AttentionOptions& options = {}, Location where = Location::current());
   Tensor operator()(const Tensor& x, Location where = Location::current()) const;
+  // With a mask as attention() takes it.
+  Tensor operator()(const Tensor& x, const Tensor& mask,
+                    Location where = Location::current()) const;
 
   Linear qkv, out;  // rows of qkv: q, then k, then v, each head after head
   Dropout dropout;

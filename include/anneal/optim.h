@@ -234,17 +234,31 @@ class Lion : public Optimizer {
   double beta1_, beta2_;
 };
 
+struct EmaOptions {
+  // Whether buffers of a model that are floats (running statistics) are averaged, too. Others, and
+  // all of them without it, are copied as they are.
+  bool average_buffers = false;
+};
 // A running average of parameters: average * decay + parameter * (1 - decay) after each update.
 class Ema {
  public:
+  // Of a whole model: its parameters, and its buffers along with them.
+  Ema(const nn::Module& model, double decay, const EmaOptions& options = {},
+      Location where = Location::current());
   Ema(const Parameters& parameters, double decay, Location where = Location::current());
   // Records it with the open step, after the optimizer's update.
   void update(Location where = Location::current());
-  // The averages under the paths of the parameters: model.load(ema.state(), ..) takes them over.
+  // The averages under the paths of the model: another.load(ema.state()) takes them over.
   const State& state() const { return averages_; }
 
  private:
-  std::vector<nn::Parameter> parameters_;
+  struct Source {
+    Tensor tensor;
+    bool averaged;  // else copied
+  };
+  void add(const std::string& path, const Tensor& tensor, bool averaged);
+
+  std::vector<Source> sources_;
   State averages_;
   double decay_;
 };

@@ -68,6 +68,7 @@ class Tensor : public detail::Root {
   void write(std::span<const std::byte> bytes, Location where = Location::current()) const;
   template <typename T>
   void write(const std::vector<T>& values, Location where = Location::current()) const;
+  void write(const std::vector<bool>& values, Location where = Location::current()) const;
 
   // The most used operations, to chain. The rest are functions, below and in <anneal/functional.h>.
   Tensor cast(DType dtype, Location where = Location::current()) const;
@@ -89,6 +90,19 @@ class Tensor : public detail::Root {
 
   // The i-th slice along the first axis. (An Operand, to know the line.)
   Tensor operator[](const Operand& i) const;
+
+  // x += y is x = x + y: the handle then stands for a new tensor. What else held the old one still
+  // does, and a parameter keeps its contents; assign() changes those.
+  Tensor& operator+=(const Operand& y) &;
+  Tensor& operator-=(const Operand& y) &;
+  Tensor& operator*=(const Operand& y) &;
+  Tensor& operator/=(const Operand& y) &;
+  Tensor& operator%=(const Operand& y) &;
+  Tensor& operator&=(const Operand& y) &;
+  Tensor& operator|=(const Operand& y) &;
+  Tensor& operator^=(const Operand& y) &;
+  Tensor& operator<<=(const Operand& y) &;
+  Tensor& operator>>=(const Operand& y) &;
 
  private:
   std::vector<std::byte> read(DType as, const Bindings& bindings, Location where) const;
@@ -139,6 +153,13 @@ Tensor full_like(const Operand& x, Number value);
 Tensor arange(const Dim& stop, DType dtype = DType::I32, Location where = Location::current());
 Tensor arange(Number start, Number stop, Number step, DType dtype = DType::F32,
               Location where = Location::current());
+// `count` numbers from start to stop, both included, at equal distances; logspace: powers of base.
+Tensor linspace(double start, double stop, int64_t count, DType dtype = DType::F32,
+                Location where = Location::current());
+Tensor logspace(double start, double stop, int64_t count, double base = 10,
+                DType dtype = DType::F32, Location where = Location::current());
+// Coordinates of a grid: result i is axes[i], of one axis, repeated along the others.
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Location where = Location::current());
 Tensor eye(const Dim& rows, const std::optional<Dim>& columns = {}, DType dtype = DType::F32,
            Location where = Location::current());
 // A symbolic size as a scalar tensor.
@@ -152,27 +173,7 @@ Tensor parameter(std::string_view name, const Operand& initial);
 Tensor from_bytes(std::span<const std::byte> bytes, const Sizes& sizes, DType dtype,
                   Location where = Location::current());
 
-template <typename T>
-Tensor from_data(std::span<const T> values, const Sizes& sizes,
-                 Location where = Location::current()) {
-  return from_bytes(std::as_bytes(values), sizes, dtype_of<T>(), where);
-}
-template <typename T>
-Tensor from_data(const std::vector<T>& values, const Sizes& sizes,
-                 Location where = Location::current()) {
-  return from_data(std::span<const T>(values), sizes, where);
-}
-// tensor({1.0f, 2.0f}) has one axis; tensor({1, 2, 3, 4}, {2, 2}) has two.
-template <typename T>
-Tensor tensor(std::initializer_list<T> values, Location where = Location::current()) {
-  return from_data(std::span<const T>(values.begin(), values.size()),
-                   {static_cast<int64_t>(values.size())}, where);
-}
-template <typename T>
-Tensor tensor(std::initializer_list<T> values, const Sizes& sizes,
-              Location where = Location::current()) {
-  return from_data(std::span<const T>(values.begin(), values.size()), sizes, where);
-}
+// From vectors and lists of the host: <anneal/lists.h>, which this header includes.
 
 // Values of several tensors in one go, with every Variable bound.
 std::vector<Tensor> evaluate(const std::vector<Tensor>& tensors, const Bindings& bindings = {},
@@ -205,6 +206,8 @@ Tensor pow(const Operand& a, const Operand& b);
 Tensor maximum(const Operand& a, const Operand& b);
 Tensor minimum(const Operand& a, const Operand& b);
 Tensor clamp(const Operand& x, Number low, Number high);
+// The lower bound first, so where it is above the upper one that counts. An empty one is none.
+Tensor clamp(const Operand& x, const Tensor& low, const Tensor& high);
 Tensor where(const Operand& condition, const Operand& a, const Operand& b);
 
 Tensor abs(const Operand& x);
@@ -229,6 +232,9 @@ Tensor round(const Operand& x);  // halves to even
 Tensor is_nan(const Operand& x);
 Tensor is_inf(const Operand& x);
 Tensor is_finite(const Operand& x);
+inline Tensor isnan(const Operand& x) { return is_nan(x); }  // NumPy's names
+inline Tensor isinf(const Operand& x) { return is_inf(x); }
+inline Tensor isfinite(const Operand& x) { return is_finite(x); }
 Tensor cast(const Operand& x, DType dtype);
 Tensor bitcast(const Operand& x, DType dtype);
 Tensor contiguous(const Operand& x);
@@ -251,10 +257,16 @@ Tensor argmin(const Operand& x, int64_t axis = -1, bool keep_axis = false);
 Tensor logsumexp(const Operand& x, const Axes& axes = {}, bool keep_axes = false);
 Tensor cumsum(const Operand& x, int64_t axis = -1);
 Tensor cumprod(const Operand& x, int64_t axis = -1);
+Tensor cummax(const Operand& x, int64_t axis = -1);
+Tensor cummin(const Operand& x, int64_t axis = -1);
+// Each element less the one before it, `order` times: one element fewer each time.
+Tensor diff(const Operand& x, int64_t order = 1, int64_t axis = -1);
 struct Sorted {
   Tensor values, indices;  // indices are i32
 };
-Sorted sort(const Operand& x, int64_t axis = -1, bool descending = false);  // stable
+// Stable; NaN counts as the largest. The work follows the largest size that the axis can have.
+Sorted sort(const Operand& x, int64_t axis = -1, bool descending = false);
+Tensor argsort(const Operand& x, int64_t axis = -1, bool descending = false);  // i32
 Sorted topk(const Operand& x, int64_t k, int64_t axis = -1, bool largest = true);
 
 // ---- Movement: never a copy
@@ -374,7 +386,7 @@ T Tensor::item(Location where) const {
 
 namespace detail {
 void check_dtype_of_values(const Tensor& tensor, DType dtype, Location where);
-}
+}  // namespace detail
 template <typename T>
 void Tensor::write(const std::vector<T>& values, Location where) const {
   detail::check_dtype_of_values(*this, dtype_of<T>(), where);
@@ -382,3 +394,5 @@ void Tensor::write(const std::vector<T>& values, Location where) const {
 }
 
 }  // namespace anneal
+
+#include <anneal/lists.h>  // needs what stands above

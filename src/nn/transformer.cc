@@ -1,4 +1,5 @@
 // Attention and what is built around it.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -74,7 +75,36 @@ Tensor rotary(const Operand& x, double base) {
               real_dtype(x));
 }
 
-Tensor attention(const Operand& q, const Operand& k, const Operand& v, bool causal) {
+namespace {
+
+// The scores [batch, heads, tokens, keys], or with heads split into those that share keys.
+Tensor masked(const Tensor& scores, const Tensor& mask, const Sizes& full, int64_t shared) {
+  const Sizes given = mask.shape();
+  bool fits = given.size() <= full.size();
+  Sizes sizes(full.size() - std::min(given.size(), full.size()), 1);
+  sizes.insert(sizes.end(), given.begin(), given.end());
+  for (size_t i = 0; fits && i < full.size(); ++i) fits = sizes[i] == full[i] || sizes[i] == Dim(1);
+  if (!fits)
+    fail(fmt::format("the mask is {}, the scores are {}", to_text(given), to_text(full)),
+         "sizes of a mask are those of [batch, heads, tokens, keys] or 1");
+  if (is_int(mask.dtype()))
+    fail(fmt::format("the mask is {}", name(mask.dtype())),
+         "give bools that say what is seen, or floats to add to the scores");
+  if (scores.rank() > full.size()) {
+    const bool one = sizes[1] == Dim(1);
+    sizes[1] = one ? Dim(1) : sizes[1] / shared;
+    sizes.insert(sizes.begin() + 1, one ? Dim(1) : Dim(shared));
+  }
+  const Tensor fitted = reshape(mask, sizes);
+  if (mask.dtype() == DType::Bool)
+    return where(fitted, scores, -std::numeric_limits<double>::infinity());
+  return scores + cast(fitted, scores.dtype());
+}
+
+}  // namespace
+
+Tensor attention(const Operand& q, const Operand& k, const Operand& v, bool causal,
+                 const Tensor& mask) {
   CallScope call("attention", q.where());
   const Tensor query = wrap(node_of(q)), key = wrap(node_of(k)), value = wrap(node_of(v));
   for (const Tensor& t : {query, key, value})
@@ -94,6 +124,7 @@ Tensor attention(const Operand& q, const Operand& k, const Operand& v, bool caus
   if (causal)
     scores = where(tril(literal(DType::Bool, 1, {tokens, seen})), scores,
                    -std::numeric_limits<double>::infinity());
+  if (mask.defined()) scores = masked(scores, mask, {batch, heads, tokens, seen}, shared);
   return matmul(softmax(scores), grouped(value)).reshape({batch, heads, tokens, value.dim(3)});
 }
 
@@ -113,6 +144,10 @@ MultiHeadAttention::MultiHeadAttention(Module* parent, std::string_view name, in
       rotary_base_(o.rotary_base) {}
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, Location where) const {
+  return (*this)(x, Tensor(), where);
+}
+
+Tensor MultiHeadAttention::operator()(const Tensor& x, const Tensor& mask, Location where) const {
   ModuleCall call("attention", *this, where);
   std::vector<Tensor> parts =
       split(qkv(x), {heads_ * size_, kv_heads_ * size_, kv_heads_ * size_}, -1);
@@ -122,7 +157,7 @@ Tensor MultiHeadAttention::operator()(const Tensor& x, Location where) const {
     q = rotary(q, rotary_base_);
     k = rotary(k, rotary_base_);
   }
-  Tensor mixed = attention(q, k, v, causal_).permute({0, 2, 1, 3}).reshape(x.shape());
+  Tensor mixed = attention(q, k, v, causal_, mask).permute({0, 2, 1, 3}).reshape(x.shape());
   return capture(dropout(out(mixed)));
 }
 

@@ -65,8 +65,9 @@ void check_padding(const std::vector<Padding>& padding, NodeRef x) {
              "use slice() to take elements away");
 }
 
-// Zeros, or another value where the padding is.
-NodeRef pad_constant(NodeRef x, const std::vector<Padding>& padding, const Number& value) {
+}  // namespace
+
+NodeRef pad_constant(NodeRef x, std::span<const Padding> padding, const Scalar& value) {
   std::vector<NodeRef> pairs, dims;
   for (size_t axis = 0; axis < padding.size(); ++axis) {
     NodeRef before = node_of(padding[axis].before), after = node_of(padding[axis].after);
@@ -75,12 +76,13 @@ NodeRef pad_constant(NodeRef x, const std::vector<Padding>& padding, const Numbe
   }
   check_sizes(dims);
   NodeRef padded = reshape_node(pad_node(x, pairs), dims);
-  Scalar scalar = scalar_of(value, x->dtype);
-  if (scalar.bits() == 0 || padded == x) return padded;
+  if (value.bits() == 0 || padded == x) return padded;
   NodeRef inside = make_const(DType::Bool, 1, x->shape->dims());
   inside = reshape_node(pad_node(inside, pairs), dims);
-  return make(Op::Where, {inside, padded, make_const(scalar, dims)});
+  return make(Op::Where, {inside, padded, make_const(value, dims)});
 }
+
+namespace {
 
 // What stands before or after an axis in a mode that repeats elements of it.
 NodeRef margin(NodeRef x, size_t axis, NodeRef amount, PadMode mode, bool before) {
@@ -176,7 +178,8 @@ Tensor pad(const Operand& x, const std::vector<Padding>& padding, PadMode mode, 
   CallScope call("pad", x.where());
   NodeRef node = node_of(x);
   check_padding(padding, node);
-  if (mode == PadMode::Constant) return wrap(pad_constant(node, padding, value));
+  if (mode == PadMode::Constant)
+    return wrap(pad_constant(node, padding, scalar_of(value, node->dtype)));
   for (size_t axis = 0; axis < padding.size(); ++axis) {
     NodeRef before = node_of(padding[axis].before), after = node_of(padding[axis].after);
     if (is_number(before, 0) && is_number(after, 0)) continue;

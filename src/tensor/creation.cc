@@ -1,4 +1,5 @@
 // Tensors from nothing, from numbers and from memory.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -43,6 +44,21 @@ int64_t checked_count(double count, const Number& start, const Number& stop, con
          "give a step that is not 0");
   if (count > 1e15) fail(fmt::format("{} elements are too many", count), "take a larger step");
   return static_cast<int64_t>(std::max(count, 0.0));
+}
+
+// The size that -1 stands for is what `count` elements leave for it.
+Sizes with_inferred_size(Sizes sizes, int64_t count) {
+  auto is_open = [](const Dim& size) { return size.is_static() && size.value() == -1; };
+  auto open = std::ranges::find_if(sizes, is_open);
+  if (open == sizes.end()) return sizes;
+  int64_t others = 1;
+  for (const Dim& size : sizes)
+    if (size.is_static() && !is_open(size)) others = checked_mul(others, size.value()).value_or(0);
+  if (others < 1 || count % others != 0 || std::ranges::count_if(sizes, is_open) > 1)
+    fail(fmt::format("{} values do not tell what -1 in {} is", count, to_text(sizes)),
+         "only one size can be -1, and the others must divide the number of values");
+  *open = count / others;
+  return sizes;
 }
 
 }  // namespace
@@ -145,7 +161,8 @@ Tensor from_bytes(std::span<const std::byte> bytes, const Sizes& sizes, DType dt
                   Location where) {
   CallScope call("from_data", where);
   check_storable(dtype);
-  std::vector<NodeRef> dims = checked_dims(sizes);
+  const int64_t given = static_cast<int64_t>(bytes.size() / byte_size(dtype));
+  std::vector<NodeRef> dims = checked_dims(with_inferred_size(sizes, given));
   std::vector<int64_t> shape;
   for (NodeRef dim : dims) {
     if (!is_static(dim))
@@ -155,7 +172,6 @@ Tensor from_bytes(std::span<const std::byte> bytes, const Sizes& sizes, DType dt
   }
   NodeRef buffer = make_buffer("", new_buffer_slot(), dtype, dims);
   int64_t wanted = element_count(*buffer->shape);
-  int64_t given = static_cast<int64_t>(bytes.size() / byte_size(dtype));
   if (given != wanted || bytes.size() % byte_size(dtype) != 0)
     fail(fmt::format("{} values do not fill {}, which has {}", given, shape_text(buffer), wanted),
          "give sizes whose product is the number of values");

@@ -194,6 +194,18 @@ Tensor clamp(const Operand& x, Number low, Number high) {
   return value;
 }
 
+// As PyTorch: NaN, in x or in a bound, stays NaN, and x counts where it equals a bound.
+Tensor clamp(const Operand& x, const Tensor& low, const Tensor& high) {
+  CallScope call("clamp", x.where());
+  Tensor value = wrap(as_number(node_of(x)));
+  auto unless = [&](const Tensor& beyond, const Tensor& bound) {
+    return where(beyond | is_nan(bound), bound, value);
+  };
+  if (low.defined()) value = unless(value < low, low);
+  if (high.defined()) value = unless(value > high, high);
+  return value;
+}
+
 Tensor abs(const Operand& x) {
   CallScope call("abs", x.where());
   return wrap(make(Op::Abs, {as_number(node_of(x))}));

@@ -1,5 +1,7 @@
 // Losses: one value an element, then the mean, the sum or neither. They are f32 at least: a loss
 // that is scaled or averaged over many steps has no digits to give away.
+#include "tensor/loss.h"
+
 #include <array>
 
 #include <fmt/format.h>
@@ -12,28 +14,10 @@
 namespace anneal {
 namespace {
 
-Tensor reduced(const Tensor& losses, Reduction reduction) {
-  switch (reduction) {
-    case Reduction::Mean: return mean(losses);
-    case Reduction::Sum: return sum(losses);
-    case Reduction::None: break;
-  }
-  return losses;
-}
-
 bool same_sizes(const Sizes& a, const Sizes& b) {
   bool same = a.size() == b.size();
   for (size_t i = 0; same && i < a.size(); ++i) same = a[i] == b[i];
   return same;
-}
-
-// Broadcasting [n, 1] against [n] would compare everything with everything; numbers may broadcast.
-void check_same_shape(const char* what, const Operand& prediction, const Operand& target) {
-  if (prediction.kind() != Operand::Kind::Tensor || target.kind() != Operand::Kind::Tensor) return;
-  Sizes a = prediction.tensor().shape(), b = target.tensor().shape();
-  if (!same_sizes(a, b))
-    fail(fmt::format("shapes differ: {} is {}, target is {}", what, to_text(a), to_text(b)),
-         "reshape or expand one of them to the shape of the other");
 }
 
 // Classes stand on axis 1 of a batch and on the only axis of a single example.
@@ -66,6 +50,23 @@ Tensor score_of(const Tensor& scores, const Tensor& target) {
 }
 
 }  // namespace
+
+Tensor reduced(const Tensor& losses, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::Mean: return mean(losses);
+    case Reduction::Sum: return sum(losses);
+    case Reduction::None: break;
+  }
+  return losses;
+}
+
+void check_same_shape(const char* what, const Operand& prediction, const Operand& target) {
+  if (prediction.kind() != Operand::Kind::Tensor || target.kind() != Operand::Kind::Tensor) return;
+  Sizes a = prediction.tensor().shape(), b = target.tensor().shape();
+  if (!same_sizes(a, b))
+    fail(fmt::format("shapes differ: {} is {}, target is {}", what, to_text(a), to_text(b)),
+         "reshape or expand one of them to the shape of the other");
+}
 
 Tensor cross_entropy(const Operand& logits, const Operand& target, Reduction reduction,
                      double label_smoothing, std::optional<int64_t> ignore_index) {

@@ -31,6 +31,8 @@ NodeRef spread(NodeRef index, DType dtype, std::span<const NodeRef> dims);
 
 // The `count` elements from `begin` of an axis.
 NodeRef cut(NodeRef node, size_t axis, NodeRef begin, NodeRef count);
+// Zeros, or another value of the dtype, before and after each axis.
+NodeRef pad_constant(NodeRef x, std::span<const Padding> padding, const Scalar& value);
 // One after another, of pieces that have one dtype and agree on every axis but this one.
 NodeRef join(std::vector<NodeRef> pieces, size_t axis);
 

@@ -106,7 +106,16 @@ constexpr int64_t kLongestTriangle = 256, kBlock = 128;
 
 struct Scan {
   Op op;
-  double unit;
+  Scalar unit;  // what changes nothing
+
+  Tensor combined(const Tensor& a, const Tensor& b) const {
+    switch (op) {
+      case Op::ReduceSum: return a + b;
+      case Op::ReduceProd: return a * b;
+      case Op::ReduceMax: return maximum(a, b);
+      default: return minimum(a, b);
+    }
+  }
 
   // Result i is the reduction of the elements j <= i. Others are replaced by the unit, not
   // multiplied by 0, so that NaN and infinities reach only what follows them.
@@ -119,8 +128,7 @@ struct Scan {
     check_sizes(dims);
     int64_t i = static_cast<int64_t>(axis), j = i + 1;
     NodeRef before = make(Op::Le, {make_iota(DType::I32, dims, j), make_iota(DType::I32, dims, i)});
-    NodeRef square =
-        make(Op::Where, {before, expand_node(row, dims), make_const(x->dtype, unit, dims)});
+    NodeRef square = make(Op::Where, {before, expand_node(row, dims), make_const(unit, dims)});
     return reshape_node(reduce_node(op, square, std::array{j}), x->shape->dims());
   }
 
@@ -129,7 +137,7 @@ struct Scan {
     int64_t size = static_value(x->dim(axis)), count = (size - 1) / kBlock + 1;
     std::vector<Padding> padding(x->rank());
     padding[axis].after = count * kBlock - size;
-    NodeRef padded = node_of(pad(wrap(x), padding, PadMode::Constant, unit));
+    NodeRef padded = pad_constant(x, padding, unit);
     std::vector<NodeRef> dims = dims_of(x);
     dims[axis] = index_const(count);
     dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, index_const(kBlock));
@@ -140,9 +148,9 @@ struct Scan {
     NodeRef through = run(last, axis);
     padding.assign(x->rank() + 1, {});
     padding[axis].before = 1;
-    Tensor before = pad(wrap(cut(through, axis, index_const(0), index_const(count - 1))), padding,
-                        PadMode::Constant, unit);
-    Tensor joined = op == Op::ReduceSum ? before + wrap(inside) : before * wrap(inside);
+    NodeRef before =
+        pad_constant(cut(through, axis, index_const(0), index_const(count - 1)), padding, unit);
+    Tensor joined = combined(wrap(before), wrap(inside));
     NodeRef flat = reshape_node(node_of(joined), padded->shape->dims());
     return cut(flat, axis, index_const(0), index_const(size));
   }
@@ -154,9 +162,8 @@ struct Scan {
   }
 };
 
-Tensor scan(const Operand& x, int64_t axis, const Scan& how) {
-  NodeRef node = as_summand(node_of(x));
-  return wrap(how.run(node, checked_axis(axis, node->rank())));
+Tensor scan(NodeRef x, int64_t axis, const Scan& how) {
+  return wrap(how.run(x, checked_axis(axis, x->rank())));
 }
 
 }  // namespace
@@ -241,12 +248,26 @@ Tensor logsumexp(const Operand& x, const Axes& axes, bool keep_axes) {
 
 Tensor cumsum(const Operand& x, int64_t axis) {
   CallScope call("cumsum", x.where());
-  return scan(x, axis, {Op::ReduceSum, 0});
+  NodeRef node = as_summand(node_of(x));
+  return scan(node, axis, {Op::ReduceSum, Scalar::of_int(node->dtype, 0)});
 }
 
 Tensor cumprod(const Operand& x, int64_t axis) {
   CallScope call("cumprod", x.where());
-  return scan(x, axis, {Op::ReduceProd, 1});
+  NodeRef node = as_summand(node_of(x));
+  return scan(node, axis, {Op::ReduceProd, Scalar::of_int(node->dtype, 1)});
+}
+
+Tensor cummax(const Operand& x, int64_t axis) {
+  CallScope call("cummax", x.where());
+  NodeRef node = as_number(node_of(x));
+  return scan(node, axis, {Op::ReduceMax, lowest(node->dtype)});
+}
+
+Tensor cummin(const Operand& x, int64_t axis) {
+  CallScope call("cummin", x.where());
+  NodeRef node = as_number(node_of(x));
+  return scan(node, axis, {Op::ReduceMin, highest(node->dtype)});
 }
 
 Tensor Tensor::sum(const Axes& axes, bool keep_axes, Location where) const {

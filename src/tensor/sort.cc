@@ -1,12 +1,14 @@
 // Sorting, by a network of comparisons whose wiring does not depend on the data: log^2 n layers of
-// reshape, flip and where. Must not sort values themselves: it finds indices, and values are read
-// by them, so that gradients follow.
+// reshape, flip and where. A symbolic axis is sorted at the largest size it can have. Must not sort
+// values themselves: it finds indices, and values are read by them, so that gradients follow.
 #include <bit>
 
 #include <fmt/format.h>
 
 #include <anneal/tensor.h>
 
+#include "symbolic/bounds.h"
+#include "symbolic/prove.h"
 #include "tensor/movement.h"
 
 namespace anneal {
@@ -69,22 +71,29 @@ struct Line {
   }
 };
 
+// Places are i32, and so is the size of the line, a power of two.
+constexpr int64_t kLongest = int64_t{1} << 30;
+
 // The places of the elements in order.
 Tensor sorted_places(NodeRef x, size_t axis, bool descending) {
   NodeRef size = x->dim(axis);
-  if (!is_static(size))
-    fail(fmt::format("axis {} of {} has the symbolic size {}", axis, shape_text(x), to_text(size)),
-         "the comparisons depend on the size; give it a number");
-  int64_t count = static_value(size);
-  int64_t missing = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count))) - count;
+  const int64_t longest = bounds(size).max;
+  if (longest > kLongest)
+    fail(fmt::format("axis {} of {} has up to {} elements, at most {} can be sorted", axis,
+                     shape_text(x), longest, kLongest),
+         is_static(size) ? "sort parts of it" : "give its variables smaller bounds");
+  const auto line_size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest)));
+  std::vector<NodeRef> dims = dims_of(x);
+  dims[axis] = index_const(longest == 0 ? 0 : line_size);
   std::vector<Padding> padding(x->rank());
-  padding[axis].after = count == 0 ? 0 : missing;
+  padding[axis].after = Dim(dims[axis]) - Dim(size);
   Tensor keys = pad(sort_keys(wrap(x), descending), padding);
-  std::span<const NodeRef> dims = node_of(keys)->shape->dims();
+  keys = wrap(reshape_node(node_of(keys), dims));
   Tensor places = wrap(make_iota(DType::I32, dims, static_cast<int64_t>(axis)));
   // Padding has the greatest key and a later place than every element, so it comes last.
-  if (missing > 0)
-    keys = where(places < count, keys, wrap(make_const(highest(keys.dtype()), dims)));
+  if (dims[axis] != size)
+    keys = where(places < wrap(spread(size, DType::I32, dims)), keys,
+                 wrap(make_const(highest(keys.dtype()), dims)));
   Line line{keys, places, axis};
   line.sort();
   return wrap(cut(node_of(line.places), axis, index_const(0), size));
@@ -101,15 +110,22 @@ Sorted sort(const Operand& x, int64_t axis, bool descending) {
   return {take_along_axis(x, places, axis), places};
 }
 
+Tensor argsort(const Operand& x, int64_t axis, bool descending) {
+  CallScope call("argsort", x.where());
+  NodeRef node = node_of(x);
+  return sorted_places(node, checked_axis(axis, node->rank()), descending);
+}
+
 // In order, the largest (or smallest) first.
 Sorted topk(const Operand& x, int64_t k, int64_t axis, bool largest) {
   CallScope call("topk", x.where());
   NodeRef node = node_of(x);
   size_t along = checked_axis(axis, node->rank());
   NodeRef size = node->dim(along);
-  if (k < 0 || (is_static(size) && k > static_value(size)))
+  if (k < 0 || !prove_less_equal(index_const(k), size))
     fail(fmt::format("k is {}, axis {} of {} has {}", k, along, shape_text(node), to_text(size)),
-         "k goes from 0 to the size of the axis");
+         is_static(size) ? "k goes from 0 to the size of the axis"
+                         : "give the variables bounds that leave room for k elements");
   NodeRef places = node_of(sorted_places(node, along, largest));
   Tensor first = wrap(cut(places, along, index_const(0), index_const(k)));
   return {take_along_axis(x, first, axis), first};

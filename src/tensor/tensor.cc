@@ -49,6 +49,17 @@ std::string Tensor::name() const {
   return has_name ? std::string(node->arg.symbol->text()) : "";
 }
 
+Tensor& Tensor::operator+=(const Operand& y) & { return *this = Operand(*this, y.where()) + y; }
+Tensor& Tensor::operator-=(const Operand& y) & { return *this = Operand(*this, y.where()) - y; }
+Tensor& Tensor::operator*=(const Operand& y) & { return *this = Operand(*this, y.where()) * y; }
+Tensor& Tensor::operator/=(const Operand& y) & { return *this = Operand(*this, y.where()) / y; }
+Tensor& Tensor::operator%=(const Operand& y) & { return *this = Operand(*this, y.where()) % y; }
+Tensor& Tensor::operator&=(const Operand& y) & { return *this = Operand(*this, y.where()) & y; }
+Tensor& Tensor::operator|=(const Operand& y) & { return *this = Operand(*this, y.where()) | y; }
+Tensor& Tensor::operator^=(const Operand& y) & { return *this = Operand(*this, y.where()) ^ y; }
+Tensor& Tensor::operator<<=(const Operand& y) & { return *this = Operand(*this, y.where()) << y; }
+Tensor& Tensor::operator>>=(const Operand& y) & { return *this = Operand(*this, y.where()) >> y; }
+
 Tensor Tensor::cast(DType dtype, Location where) const {
   return anneal::cast(Operand(*this, where), dtype);
 }
