@@ -140,11 +140,24 @@ TEST_CASE("kernel counts: a narrow value is kept where a wide one is computed ag
   CHECK(reason_of(DType::F32) == 0);
 }
 
+TEST_CASE("kernel counts: targets to ignore cost no kernel") {
+  auto count = [](std::optional<int64_t> ignored) {
+    Mlp mlp;
+    const Tensor loss = cross_entropy(mlp.logits(), mlp.target, Reduction::Mean, 0, ignored);
+    std::vector<Tensor> results = grad(loss, mlp.parameters);
+    results.push_back(loss);
+    return schedule_program(simplified(results)).kernels.size();
+  };
+  CHECK(count(-100) == count({}));
+  CHECK(count(3) == count({}));
+}
+
 TEST_CASE("kernel counts: the score of a class is read, not looked for") {
   auto comparisons = [](std::vector<std::string> disabled) {
     ScheduleOptions options;
     options.disabled = std::move(disabled);
-    const Schedule schedule = schedule_program(simplified({cross_entropy(x(), label())}), options);
+    const Schedule schedule = schedule_program(
+        simplified({cross_entropy(x(), label(), Reduction::Mean, 0, {})}), options);
     int64_t count = 0;
     for (const Kernel& kernel : schedule.kernels)
       for (const KernelPhase& phase : kernel.phases)

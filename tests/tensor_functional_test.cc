@@ -264,6 +264,9 @@ TEST_CASE("tensor: mistakes in losses") {
       MISTAKE(cross_entropy(logits, of({8})), "cross_entropy: target is f32, but holds class indices", "argmax"),
       MISTAKE(cross_entropy(logits, of({8, 1}, DType::I32)), "cross_entropy: target is [8, 1], but must be [8]: logits are [8, 3]", "without axis 1"),
       MISTAKE(cross_entropy(of({3}), classes), "cross_entropy: target is [8], but must be []: logits are [3]", "a scalar target"),
+      MISTAKE(cross_entropy(logits, from_data(std::vector{0, 1, 2, 3, 0, 0, 0, 0}, {8})), "cross_entropy: target 3 of element 3 is not one of 3 classes", "ignore_index is -100"),
+      MISTAKE(nll_loss(logits, from_data(std::vector<int8_t>{0, -1, 2, 2, 0, 0, 0, 0}, {2, 4}).flatten()), "nll_loss: target -1 of element 1 is not one of 3 classes", "count from 0"),
+      MISTAKE(cross_entropy(logits, full({8}, 5, DType::U8).realize(), Reduction::Mean, 0, {}), "cross_entropy: target 5 of element 0 is not one of 3 classes", "ignore_index is not used"),
       MISTAKE(cross_entropy(logits, classes, Reduction::Mean, 1.5), "cross_entropy: label_smoothing is 1.5", "0 to 1"),
       MISTAKE(cross_entropy(logits, classes, Reduction::Mean, kNan), "cross_entropy: label_smoothing is nan", "0 to 1"),
       MISTAKE(nll_loss(logits, of({3}, DType::I64)), "nll_loss: target is [3], but must be [8]: log_probabilities are [8, 3]", "without axis 1"),
@@ -574,10 +577,43 @@ TEST_CASE("tensor: targets of losses") {
   CHECK(each[1] == 0);
   CHECK(cross_entropy(logits, holes, Reduction::Sum, 0.2, -100).item() ==
         doctest::Approx(smooth(0, 0) + smooth(2, 2)));
+  CHECK(nll_loss(log_p, holes).item() == doctest::Approx(-(p[0] + p[8]) / 2));  // by default
+  CHECK(nll_loss(log_p, holes, Reduction::Sum).item() == doctest::Approx(-(p[0] + p[8])));
+  // Nothing that counts has no mean, as in PyTorch.
+  Tensor nothing = tensor<int64_t>({-100, -100, -100, -100});
+  CHECK(std::isnan(cross_entropy(logits, nothing).item()));
+  CHECK(cross_entropy(logits, nothing, Reduction::Sum).item() == 0);
   // One example, and a class that is impossible: where(), not 0 * -inf.
   CHECK(cross_entropy(logits[0], reshape(tensor({2}), Sizes{})).item() == doctest::Approx(-p[2]));
   CHECK(cross_entropy(tensor({0.0, -kInf}, {1, 2}), tensor({0})).item() == 0);
   CHECK(mse_loss(tensor({1, 3}), 1).item() == 2);
+}
+
+TEST_CASE("tensor: targets that are no class make the loss NaN") {
+  Tensor logits = constant({4, 3}), target = input("target", {4}, DType::I32);
+  auto given = [&](const Tensor& value, std::vector<int32_t> classes) {
+    return evaluate({value}, {.inputs = {{target, from_data(classes, {4})}}})[0]
+        .to_vector<double>();
+  };
+  for (int32_t bad : {3, -1, 100, std::numeric_limits<int32_t>::min()}) {
+    CAPTURE(bad);
+    CHECK(std::isnan(given(cross_entropy(logits, target), {0, bad, 2, 1})[0]));
+    CHECK(std::isnan(given(nll_loss(logits, target), {0, bad, 2, 1})[0]));
+    std::vector<double> each =
+        given(cross_entropy(logits, target, Reduction::None), {0, bad, 2, 1});
+    CHECK(std::isnan(each[1]));
+    CHECK(std::isfinite(each[0] + each[2] + each[3]));
+  }
+  // -100 is no class either where nothing is ignored.
+  CHECK(
+      std::isnan(given(cross_entropy(logits, target, Reduction::Mean, 0, {}), {0, -100, 2, 1})[0]));
+  // An ignored target has no gradient, and the others share the whole.
+  Tensor slope = grad(cross_entropy(logits, target), {logits})[0];
+  std::vector<double> got = given(slope, {0, -100, 2, -100});
+  for (size_t i : {3, 4, 5, 9, 10, 11}) CHECK(got[i] == 0);
+  std::vector<double> p = softmax(logits).to_vector<double>();
+  CHECK(got[0] == doctest::Approx((p[0] - 1) / 2));
+  CHECK(got[8] == doctest::Approx((p[8] - 1) / 2));
 }
 
 // ---- naive loops

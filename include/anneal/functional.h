@@ -103,12 +103,14 @@ Tensor nonzero(const Operand& x, const Dim& size, int64_t fill = -1);
 
 // ---- Losses, averaged unless said otherwise
 enum class Reduction { Mean, Sum, None };
-// Class indices against logits [N, C, ..]; targets equal to ignore_index do not count.
+// Class indices against logits [N, C, ..]. Targets equal to ignore_index have no loss and do not
+// count in the mean. Any other target outside of the classes is an error where the host has the
+// targets, and else makes the loss NaN.
 Tensor cross_entropy(const Operand& logits, const Operand& target,
                      Reduction reduction = Reduction::Mean, double label_smoothing = 0,
-                     std::optional<int64_t> ignore_index = {});
+                     std::optional<int64_t> ignore_index = -100);
 Tensor nll_loss(const Operand& log_probabilities, const Operand& target,
-                Reduction reduction = Reduction::Mean);
+                Reduction reduction = Reduction::Mean, std::optional<int64_t> ignore_index = -100);
 Tensor mse_loss(const Operand& prediction, const Operand& target,
                 Reduction reduction = Reduction::Mean);
 Tensor bce_with_logits(const Operand& logits, const Operand& target,

@@ -45,6 +45,8 @@ class Storage {
     fetch();
     return {host_.data(), size_};
   }
+  // Whether reading waits for no device.
+  bool host_is_current() const { return host_.size() == size_ && newest_ != Newest::Remote; }
   // To change some of it: what others read from then on.
   std::span<std::byte> write() {
     fetch();

@@ -3,16 +3,21 @@
 #include "tensor/loss.h"
 
 #include <array>
+#include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include <anneal/functional.h>
 
 #include "tensor/lift.h"
+#include "tensor/named_gradient.h"
 #include "tensor/wide.h"
 
 namespace anneal {
 namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 bool same_sizes(const Sizes& a, const Sizes& b) {
   bool same = a.size() == b.size();
@@ -39,15 +44,78 @@ void check_classes(const char* what, const Tensor& scores, const Operand& target
                            : "scores of one example take a scalar target");
 }
 
-// The score of the target class: [N, C, ..] becomes [N, ..]. A class that does not exist reads 0.
-// A selection, not a gather: its gradient is elementwise too.
-Tensor score_of(const Tensor& scores, const Tensor& target) {
-  int64_t axis = class_axis(scores);
-  Sizes sizes(scores.rank() - static_cast<size_t>(axis), 1);
-  sizes[0] = scores.dim(axis);
-  Tensor classes = reshape(literal_arange(scores.dim(axis)), sizes);
-  return sum(where(unsqueeze(target, axis) == classes, scores, 0), axis);
+// The memory of targets that the host has and nobody changes; none where a device would have to be
+// asked, or a program run. Movement that keeps every element is looked through.
+const Storage* known_elements(NodeRef target) {
+  constexpr OpSet kKeepsAll{Op::Reshape, Op::Permute, Op::Expand,
+                            Op::Flip,    Op::Named,   Op::Contiguous};
+  while (kKeepsAll.contains(target->op)) target = target->source(0);
+  if (target->op != Op::Buffer || !wrap(target).name().empty()) return nullptr;
+  const Storage* storage = current_graph().stored(target);
+  return storage && storage->host_is_current() ? storage : nullptr;
 }
+
+void check_known_targets(NodeRef target, const Dim& classes, std::optional<int64_t> ignored) {
+  const Storage* storage = known_elements(target);
+  if (!storage) return;
+  const std::span<const std::byte> bytes = storage->read();
+  const size_t width = byte_size(storage->dtype);
+  for (size_t at = 0; at < bytes.size(); at += width) {
+    int64_t bits = 0;
+    std::memcpy(&bits, bytes.data() + at, width);
+    const Scalar value = Scalar::of_int(storage->dtype, bits);
+    const int64_t number = value.as_int();
+    if ((number >= 0 && number < classes.max()) || number == ignored) continue;
+    fail(fmt::format("target {} of element {} is not one of {} classes", to_text(value), at / width,
+                     classes.text()),
+         fmt::format("classes count from 0; ignore_index is {}",
+                     ignored ? std::to_string(*ignored) : "not used"));
+  }
+}
+
+// Targets as class indices beside their scores [N, C, ..].
+struct Targets {
+  Tensor classes;  // [N, ..]
+  int64_t axis;
+  Dim count;
+  std::optional<int64_t> ignored;
+
+  Targets(const Tensor& scores, const Operand& target, std::optional<int64_t> ignore_index)
+      : classes(wrap(node_of(target))),
+        axis(class_axis(scores)),
+        count(scores.dim(axis)),
+        ignored(ignore_index) {
+    check_known_targets(node_of(classes), count, ignored);
+    // One that the dtype cannot hold ignores nothing.
+    if (ignored && !fits(*ignored, classes.dtype())) ignored.reset();
+  }
+
+  // The score of the target class, [N, ..]. A class that does not exist reads 0. A selection, not a
+  // gather: its gradient is elementwise too.
+  Tensor score_in(const Tensor& scores) const {
+    Sizes sizes(scores.rank() - static_cast<size_t>(axis), 1);
+    sizes[0] = count;
+    Tensor each = reshape(literal_arange(count), sizes);
+    return sum(where(unsqueeze(classes, axis) == each, scores, 0), axis);
+  }
+
+  Tensor counted() const { return classes != *ignored; }
+
+  // The losses of classes there are, 0 where the target is ignored, and else NaN.
+  Tensor checked(const Tensor& losses) const {
+    Tensor exists = (classes >= 0) & (classes < literal_dim(count, DType::I32));
+    if (!ignored) return where(exists, losses, kNan);
+    const bool is_class = *ignored >= 0 && *ignored < count.max();
+    return where(is_class ? exists & counted() : exists, losses, where(counted(), kNan, 0));
+  }
+
+  Tensor reduced(const Tensor& losses, Reduction reduction) const {
+    if (!ignored || reduction != Reduction::Mean) return anneal::reduced(losses, reduction);
+    const Tensor counts = counted();
+    return with_named_gradient(sum(losses) / cast(sum(counts), losses.dtype()), "counted_mean",
+                               {losses, counts});
+  }
+};
 
 }  // namespace
 
@@ -71,30 +139,35 @@ void check_same_shape(const char* what, const Operand& prediction, const Operand
 Tensor cross_entropy(const Operand& logits, const Operand& target, Reduction reduction,
                      double label_smoothing, std::optional<int64_t> ignore_index) {
   CallScope call("cross_entropy", logits.where());
-  Tensor scores = widen(logits), classes = wrap(node_of(target));
+  Tensor scores = widen(logits);
   check_classes("logits", scores, target);
+  const Targets targets(scores, target, ignore_index);
   if (!(label_smoothing >= 0 && label_smoothing <= 1))
     fail(fmt::format("label_smoothing is {}", label_smoothing), "it is a part of 1: give 0 to 1");
-  int64_t axis = class_axis(scores);
-  Tensor log_p = log_softmax(scores, axis);
-  Tensor losses = -score_of(log_p, classes);
+  Tensor log_p = log_softmax(scores, targets.axis);
+  Tensor losses = -targets.score_in(log_p);
   if (label_smoothing > 0)
-    losses = losses * (1 - label_smoothing) - mean(log_p, axis) * label_smoothing;
-  if (!ignore_index) return reduced(losses, reduction);
-
-  // In 64 bits, as the index to ignore may be one that the target's dtype cannot hold.
-  Tensor counts = cast(classes, DType::I64) != *ignore_index;
-  losses = where(counts, losses, 0);
-  if (reduction != Reduction::Mean) return reduced(losses, reduction);
-  return sum(losses) / sum(cast(counts, losses.dtype()));
+    losses = losses * (1 - label_smoothing) - mean(log_p, targets.axis) * label_smoothing;
+  return targets.reduced(targets.checked(losses), reduction);
 }
 
-Tensor nll_loss(const Operand& log_probabilities, const Operand& target, Reduction reduction) {
+Tensor nll_loss(const Operand& log_probabilities, const Operand& target, Reduction reduction,
+                std::optional<int64_t> ignore_index) {
   CallScope call("nll_loss", log_probabilities.where());
   Tensor scores = widen(log_probabilities);
   check_classes("log_probabilities", scores, target);
-  Tensor losses = -score_of(scores, wrap(node_of(target)));
-  return reduced(losses, reduction);
+  const Targets targets(scores, target, ignore_index);
+  return targets.reduced(targets.checked(-targets.score_in(scores)), reduction);
+}
+
+// The shares of the losses follow from the targets alone. Stored, they are made before the scores
+// are there, and whoever goes through rows of scores reads one for each. They count by themselves:
+// the number that the loss is divided by is made where the loss is, behind the scores.
+std::vector<Tensor> counted_mean_gradient(NodeRef node, const Tensor& gradient) {
+  const Tensor losses = wrap(node->source(1)), counts = wrap(node->source(2));
+  const Tensor count = literal_dim(counts.size(), DType::I32) - sum(!counts);
+  const Tensor share = 1.0 / cast(count, losses.dtype());
+  return {gradient * contiguous(where(counts, share, 0)), {}};
 }
 
 Tensor mse_loss(const Operand& prediction, const Operand& target, Reduction reduction) {

@@ -12,6 +12,7 @@ NamedGradient find_named_gradient(std::string_view symbol) {
   if (name == "gelu") return gelu_gradient;
   if (name == "gelu_tanh") return gelu_tanh_gradient;
   if (name == "softmax") return softmax_gradient;
+  if (name == "counted_mean") return counted_mean_gradient;
   return nullptr;
 }
 

@@ -31,5 +31,7 @@ std::vector<Tensor> conv_weights_gradient(NodeRef node, const Tensor& gradient);
 std::vector<Tensor> gelu_gradient(NodeRef node, const Tensor& gradient);
 std::vector<Tensor> gelu_tanh_gradient(NodeRef node, const Tensor& gradient);
 std::vector<Tensor> softmax_gradient(NodeRef node, const Tensor& gradient);
+// "counted_mean": of losses, and of which of them count.
+std::vector<Tensor> counted_mean_gradient(NodeRef node, const Tensor& gradient);
 
 }  // namespace anneal
