@@ -295,6 +295,32 @@ TEST_CASE_FIXTURE(Fixture, "products of narrow floats and of integers") {
   }
 }
 
+TEST_CASE_FIXTURE(Fixture, "long sums go on in stages") {
+  struct Shape {
+    int64_t rows, columns, terms;
+  };
+  for (auto [rows, columns, terms] : {Shape{3, 4, 9000}, Shape{4, 3, 9001}, Shape{3, 4, 50'000}}) {
+    maker = {};
+    NodeRef i = axis("i", rows), j = axis("j", columns), k = axis("k", terms);
+    NodeRef x = buffer(rows * terms), y = buffer(terms * columns), out = buffer(rows * columns);
+    NodeRef left = BodyMaker::load(x, BodyMaker::at({i, k}, std::vector<int64_t>{rows, terms}));
+    NodeRef right = BodyMaker::load(y, BodyMaker::at({k, j}, std::vector<int64_t>{terms, columns}));
+    maker.store(out, BodyMaker::at({i, j}, std::vector<int64_t>{rows, columns}),
+                sum(mul(left, right), {k}), {i, j});
+    check();
+  }
+  for (auto [rows, columns, terms] : {Shape{1, 1, 40'003}, Shape{1, 600, 700}, Shape{3, 2, 5000}}) {
+    maker = {};
+    NodeRef i = axis("i", rows), j = axis("j", columns), k = axis("k", terms);
+    NodeRef x = buffer(rows * terms * columns), out = buffer(rows * columns);
+    NodeRef term =
+        BodyMaker::load(x, BodyMaker::at({i, k, j}, std::vector<int64_t>{rows, terms, columns}));
+    NodeRef twice = add(sum(term, {k}), sum(mul(term, term), {k}));
+    maker.store(out, BodyMaker::at({i, j}, std::vector<int64_t>{rows, columns}), twice, {i, j});
+    check();
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "batched products and products of products") {
   NodeRef b = axis("b", 2), i = axis("i", 9), j = axis("j", 18), k = axis("k", 6), l = axis("l", 5);
   NodeRef x = buffer(2 * 9 * 5), y = buffer(5 * 6), z = buffer(2 * 6 * 18),

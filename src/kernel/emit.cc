@@ -10,30 +10,9 @@
 
 #include "ir/build.h"
 #include "ir/index.h"
+#include "symbolic/bounds.h"
 
 namespace anneal {
-namespace {
-
-Op step_of(Op reduction) {
-  switch (reduction) {
-    case Op::SumOver: return Op::Add;
-    case Op::ProdOver: return Op::Mul;
-    case Op::MaxOver: return Op::Max;
-    default: return Op::Min;
-  }
-}
-
-// Where a reduction starts: -0.0 for sums, since -0.0 + x is x for every x.
-Scalar start_of(NodeRef reduction) {
-  switch (reduction->op) {
-    case Op::SumOver: return Scalar::of(reduction->dtype, -0.0);
-    case Op::ProdOver: return Scalar::of_int(reduction->dtype, 1);
-    case Op::MaxOver: return lowest(reduction->dtype);
-    default: return highest(reduction->dtype);
-  }
-}
-
-}  // namespace
 
 class Emitter::Bound {
  public:
@@ -102,19 +81,6 @@ Emitter::Assignment::~Assignment() {
   }
 }
 
-class Emitter::Serving {
- public:
-  Serving(Emitter& emitter, std::vector<NodeRef> nodes)
-      : emitter_(emitter), before_(std::exchange(emitter.serving_, std::move(nodes))) {}
-  ~Serving() { emitter_.serving_ = std::move(before_); }
-  Serving(const Serving&) = delete;
-  Serving& operator=(const Serving&) = delete;
-
- private:
-  Emitter& emitter_;
-  std::vector<NodeRef> before_;
-};
-
 Emitter::Emitter(Analysis& analysis, Planner& planner, CodeBuilder& code)
     : analysis_(analysis),
       planner_(planner),
@@ -130,6 +96,7 @@ Emitter::Range Emitter::whole(size_t axis) {
   NodeRef size = analysis_.size(axis);
   Range range{code_.index(0), value(size, 0), is_static(size) ? static_value(size) : -1,
               analysis_.size_multiple(axis), analysis_.may_be_empty(axis)};
+  range.longest = std::max<int64_t>(0, bounds(size).max);
   for (const KernelBody::Reach& reach : analysis_.body().reaches)
     if (analysis_.number(reach.axis) == axis) limit(range, reach);
   return range;
@@ -171,6 +138,7 @@ Emitter::Range Emitter::block(size_t axis, ValueId begin, int64_t elements, int6
     return {begin, end, extent, std::max<int64_t>(1, extent), false};
   }
   Range range{begin, end, -1, std::gcd(elements, multiple), false};
+  range.longest = elements;
   if (is_static(analysis_.size(axis)) && elements % tile_elements == 0) {
     range.rest = static_value(analysis_.size(axis)) % tile_elements;
     range.rest_of = tile_elements;
@@ -461,137 +429,6 @@ void Emitter::stores_with_loads_ahead(std::span<const NodeRef> stores, int ahead
         for (NodeRef load : loads) value(load, all[j]);
     for (NodeRef each : stores) value(each->source(3), all[i]);
     for (NodeRef each : stores) store(each, all[i]);
-  }
-}
-
-// ---- reductions
-
-// Those that can run in the same loop: over the same axes, in the same place, and none waits for
-// another.
-std::vector<NodeRef> Emitter::reductions_like(NodeRef node, CodeBuilder::Scope* scope) {
-  const AxisSet own = analysis_.listed_set(node);
-  CodeBuilder::Scope* serving = scope;
-  while (!served_by_.contains(serving)) serving = serving->parent;
-  std::vector<NodeRef> found;
-  for (NodeRef other : topological_order(served_by_[serving])) {
-    const bool alike = is_reduce_over(other->op) && analysis_.listed_set(other) == own &&
-                       analysis_.rank(other) == analysis_.rank(node);
-    if (!alike || !bound_.contains(analysis_.free(other))) continue;
-    if (scope_of(analysis_.free(other)) != scope || remembered(other, 0) != kNoValue) continue;
-    found.push_back(other);
-  }
-  return found;
-}
-
-ValueId Emitter::start_value(NodeRef reduction, int lanes) {
-  return code_.constant(start_of(reduction), lanes);
-}
-
-ValueId Emitter::or_empty(NodeRef reduction, ValueId total) {
-  if (reduction->op != Op::SumOver || !is_float(reduction->dtype)) return total;
-  for (size_t axis : analysis_.listed_set(reduction).list()) {
-    if (!analysis_.may_be_empty(axis)) continue;
-    ValueId some =
-        code_.compute(Op::Lt, DType::Bool, {code_.index(0), value(analysis_.size(axis), 0)});
-    ValueId zero = code_.constant(Scalar::of_int(reduction->dtype, 0));
-    total = code_.compute(Op::Where, reduction->dtype, {some, total, zero});
-  }
-  return total;
-}
-
-ValueId Emitter::step(NodeRef reduction, ValueId total, ValueId term) {
-  return code_.compute(step_of(reduction->op), reduction->dtype, {total, term});
-}
-
-ValueId Emitter::total_of(NodeRef reduction, State parts, bool own_lanes) {
-  while (parts.size() > 1) {
-    const size_t half = (parts.size() + 1) / 2;
-    for (size_t i = 0; i + half < parts.size(); ++i)
-      parts[i] = step(reduction, parts[i], parts[i + half]);
-    parts.resize(half);
-  }
-  ValueId total = own_lanes ? code_.combine(step_of(reduction->op), parts[0]) : parts[0];
-  return or_empty(reduction, total);
-}
-
-ValueId Emitter::advance(const Accumulator& accumulator, Coordinate at, ValueId total) {
-  NodeRef reduction = accumulator.reduction, term = reduction->source(0);
-  const bool product = reduction->op == Op::SumOver && term->op == Op::Mul &&
-                       is_float(term->dtype) && !staged_.contains(term);
-  ValueId next;
-  if (product) {
-    ValueId a = value(term->source(0), at), b = value(term->source(1), at);
-    next = code_.compute(Op::MulAdd, term->dtype, {a, b, total});
-  } else {
-    next = step(reduction, total, value(term, at));
-  }
-  ValueId exists = mask(analysis_.listed_set(reduction), at);
-  if (exists == kNoValue) return next;
-  return code_.compute(Op::Where, term->dtype, {exists, next, total});
-}
-
-void Emitter::reduce(NodeRef node) {
-  const AxisSet own = analysis_.listed_set(node);
-  CodeBuilder::Scope* scope = scope_of(analysis_.free(node));
-  CodeBuilder::Placement placement(code_, scope);
-
-  const std::vector<NodeRef> reductions = reductions_like(node, scope);
-  std::vector<Accumulator> accumulators;
-  std::vector<NodeRef> bodies;
-  AxisSet around;
-  for (NodeRef each : reductions) {
-    for (Coordinate at : coordinates(analysis_.free(each))) accumulators.push_back({each, at});
-    for (size_t axis : (analysis_.free(each) & bound_).list())
-      if (bindings_[axis].tile.lanes > 1) around.add(axis);
-    bodies.push_back(each->source(0));
-  }
-  const std::vector<AxisLoop> loops =
-      planner_.plan_reduction(reductions, around, static_cast<int>(accumulators.size()));
-  const size_t count = accumulators.size();
-  int copies = 1, own_lanes = 1;
-  size_t copied = own.list()[0];
-  for (const AxisLoop& loop : loops) {
-    own_lanes = std::max(own_lanes, loop.tile.lanes);
-    if (loop.tile.copies == 1) continue;
-    copies = loop.tile.copies;
-    copied = loop.axis;
-  }
-
-  auto lanes_for = [&](NodeRef reduction) {
-    return std::max(own_lanes, lanes_of(analysis_.free(reduction)));
-  };
-  State state;
-  for (int copy = 0; copy < copies; ++copy)
-    for (const Accumulator& each : accumulators)
-      state.push_back(start_value(each.reduction, lanes_for(each.reduction)));
-
-  std::function<void(size_t, State&)> nest = [&](size_t depth, State& now) {
-    if (depth < loops.size()) {
-      const AxisLoop& loop = loops[depth];
-      over(loop.axis, whole(loop.axis), loop.tile, now,
-           [&](State& inner) { nest(depth + 1, inner); });
-      return;
-    }
-    const Binding& binding = bindings_[copied];
-    for (int copy = 0; copy < binding.tile.copies; ++copy) {
-      Coordinate of_copy = 0;
-      if (binding.slot >= 0) of_copy = static_cast<Coordinate>(copy) << binding.slot * kSlotBits;
-      for (size_t i = 0; i < count; ++i) {
-        ValueId& total = now[static_cast<size_t>(copy) * count + i];
-        total = advance(accumulators[i], accumulators[i].at | of_copy, total);
-      }
-    }
-  };
-  {
-    Serving serving(*this, bodies);
-    nest(0, state);
-  }
-
-  for (size_t i = 0; i < count; ++i) {
-    NodeRef reduction = accumulators[i].reduction;
-    State parts;
-    for (size_t at = i; at < state.size(); at += count) parts.push_back(state[at]);
-    remember(reduction, accumulators[i].at, total_of(reduction, std::move(parts), own_lanes > 1));
   }
 }
 

@@ -18,6 +18,8 @@ namespace anneal {
 // Which copy of each unrolled axis: eight bits a slot.
 using Coordinate = uint64_t;
 inline constexpr int kSlotBits = 8, kSlots = 8;
+// Additions of floats that follow each other at most, before sums go on in another stage.
+inline constexpr int64_t kLongestRun = 128;
 inline Coordinate slot_mask(int slot) { return Coordinate{0xFF} << slot * kSlotBits; }
 
 class Emitter {
@@ -33,6 +35,7 @@ class Emitter {
     // Of a known axis in blocks: its last block has this much beyond full tiles of so many
     // elements.
     int64_t rest = -1, rest_of = 0;
+    int64_t longest = extent >= 0 ? extent : INT64_MAX;  // there are no more elements than this
   };
   Range whole(size_t axis);  // of a row, what its tile reaches
   // A block of an axis that begins at `begin`. `tile_elements` is the tile it will be run in.
@@ -130,6 +133,21 @@ class Emitter {
     Coordinate at;
   };
   ValueId start_value(NodeRef reduction, int lanes);
+  // The total after one more term, or another total.
+  ValueId step(NodeRef reduction, ValueId total, ValueId term);
+  // What a state holds: each of its values is of one of these, in turns.
+  struct Sums {
+    std::vector<NodeRef> reductions;
+    int64_t additions = 1;  // of one tile to the same value, one after the other
+    int64_t longest_run = kLongestRun;
+    NodeRef of(size_t value) const { return reductions[value % reductions.size()]; }
+  };
+  // As over(), but where more terms than that would follow each other, the state begins anew for
+  // every so many of them and is added to what they have come to so far; and so on, stage by stage.
+  // A value then takes part in at most longest_run + kLongestRun * log(terms) roundings, the
+  // logarithm to the base kLongestRun.
+  void sum_over(std::span<const Loop> loops, const Sums& sums, State& state,
+                const StatefulBody& body);
   // The total, or 0 where it is a sum of nothing.
   ValueId or_empty(NodeRef reduction, ValueId total);
   // The total after one more term of each accumulator, within what the axes are bound to.
@@ -190,7 +208,18 @@ class Emitter {
   // Binds an axis while it lives.
   class Bound;
   // While it lives, what is emitted serves these nodes: only they say which reductions are needed.
-  class Serving;
+  class Serving {
+   public:
+    Serving(Emitter& emitter, std::vector<NodeRef> nodes)
+        : emitter_(emitter), before_(std::exchange(emitter.serving_, std::move(nodes))) {}
+    ~Serving() { emitter_.serving_ = std::move(before_); }
+    Serving(const Serving&) = delete;
+    Serving& operator=(const Serving&) = delete;
+
+   private:
+    Emitter& emitter_;
+    std::vector<NodeRef> before_;
+  };
   // `remaining`: how many elements of the one tile exist, where that is known.
   static constexpr int64_t kAll = -1, kUnknown = -2;
   void part(size_t axis, const Range& range, Tile tile, int64_t remaining, State& state,
@@ -225,7 +254,11 @@ class Emitter {
   bool store_zipped(NodeRef store, Coordinate at);
 
   void reduce(NodeRef node);
-  ValueId step(NodeRef reduction, ValueId total, ValueId term);
+  Range piece(const Range& range, ValueId begin, int64_t elements, int64_t step);
+  static constexpr int64_t kUnlimitedRun = INT64_MAX;
+  static int64_t run_of(std::span<const Loop> loops, int64_t each);
+  void in_stages(const Loop& loop, int64_t stage, int64_t first_stage, const Sums& sums,
+                 State& state, const StatefulBody& body);
   // What several accumulators come to, and their lanes where these are the reduction's own: a
   // fixed tree.
   ValueId total_of(NodeRef reduction, State parts, bool own_lanes);

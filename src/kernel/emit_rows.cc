@@ -34,7 +34,8 @@ void Emitter::keep_row(NodeRef store, const AxisLoop& loop) {
   for (int copy = 0; copy < loop.tile.copies; ++copy)
     for (NodeRef reduction : reductions) state.push_back(start_value(reduction, loop.tile.lanes));
 
-  over(loop.axis, whole(loop.axis), loop.tile, state, [&](State& totals) {
+  const Loop row{loop.axis, whole(loop.axis), loop.tile};
+  auto keep = [&](State& totals) {
     const std::vector<NextRow> next = next_rows({&store, 1});
     const AxisSet axes = analysis_.listed_set(store);
     size_t at_total = 0;
@@ -50,7 +51,9 @@ void Emitter::keep_row(NodeRef store, const AxisLoop& loop) {
         total = more;
       }
     }
-  });
+  };
+  if (reductions.empty()) return over(loop.axis, row.range, loop.tile, state, keep);
+  sum_over({&row, 1}, {reductions}, state, keep);
 
   for (size_t i = 0; i < count; ++i) {
     State parts;

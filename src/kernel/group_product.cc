@@ -5,12 +5,14 @@
 
 #include "ir/node_map.h"
 #include "kernel/group.h"
+#include "symbolic/bounds.h"
 
 namespace anneal {
 namespace {
 
 constexpr int kThreadsAtOnce = 32, kThreadsAcross = 8;
 constexpr size_t kTogether = 4;  // elements that are stored at once
+constexpr int64_t kLongestRunOfThread = 8192, kTermsOfStage = 1024;
 constexpr int kLoadsAhead = 32;  // of what sums become; registers that operands had are free then
 
 // How far copies are from a thread's first element.
@@ -60,7 +62,41 @@ NodeRef GroupProductEmitter::run() {
   return simplify(cells);
 }
 
+// Sums of a stage cost as many registers as those that are added to: only long ones are worth it.
+int64_t GroupProductEmitter::longest_run() const { return kLongestRunOfThread; }
+int64_t GroupProductEmitter::terms_of_stage() const {
+  return (kTermsOfStage - 1) / plan_.terms_of_round() * plan_.terms_of_round() +
+         plan_.terms_of_round();
+}
+
 Emitter::State GroupProductEmitter::add_all(const TermRange& range) {
+  const int64_t most = bounds(terms_).max;
+  if (most <= longest_run()) return add_some(range);
+  int64_t stage = terms_of_stage();
+  while (most / kLongestRun > stage) stage *= kLongestRun;
+  return add_in_stages(range, stage);
+}
+
+Emitter::State GroupProductEmitter::add_in_stages(const TermRange& range, int64_t stage) {
+  if (stage < terms_of_stage()) return add_some(range);
+  ValueId terms = code_.index(stage);
+  ValueId begin = code_.open_loop(range.begin, range.end, terms, range.may_be_empty);
+  const auto copies =
+      static_cast<size_t>(plan_.rows.copies) * static_cast<size_t>(plan_.columns.copies);
+  Emitter::State totals;
+  for (NodeRef sum : plan_.sums)
+    for (size_t i = 0; i < copies; ++i)
+      totals.push_back(code_.carry(emitter_.start_value(sum, threads_)));
+  const TermRange some{begin, code_.min(code_.add(begin, terms), range.end)};
+  const Emitter::State more = add_in_stages(some, stage / kLongestRun);
+  std::vector<std::pair<ValueId, ValueId>> next;
+  for (size_t i = 0; i < totals.size(); ++i)
+    next.emplace_back(totals[i], emitter_.step(plan_.sums[i / copies], totals[i], more[i]));
+  code_.close_loop(next);
+  return totals;
+}
+
+Emitter::State GroupProductEmitter::add_some(const TermRange& range) {
   Emitter::State state = first_sums();
   if (plan_.staged.empty()) {
     add_terms(state, range);

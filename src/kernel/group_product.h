@@ -44,8 +44,11 @@ class GroupProductEmitter : protected GroupEmitter {
   virtual void place_threads();
   virtual void take_memory();
   virtual Emitter::State first_sums();
-  // The sums of accumulators().
-  virtual Emitter::State add_all(const TermRange& range);
+  // Terms that are added to the same sums one after the other; beyond, sums go on in stages.
+  virtual int64_t longest_run() const;
+  virtual int64_t terms_of_stage() const;
+  // The sums of accumulators(), of so many terms at most.
+  virtual Emitter::State add_some(const TermRange& range);
   // All terms of a block that was copied, which begins at a term.
   virtual void add_block(Emitter::State& sums, ValueId begin) {
     add_terms(sums, {begin, kNoValue});
@@ -70,6 +73,8 @@ class GroupProductEmitter : protected GroupEmitter {
 
  private:
   TermRange terms_that_count();
+  Emitter::State add_all(const TermRange& range);
+  Emitter::State add_in_stages(const TermRange& range, int64_t stage);
   bool may_be_empty() const;
   Side side(const GroupSide& side, ValueId begin, ValueId thread, NodeRef count);
   std::vector<Task> tasks_of(const GroupOperand& operand);

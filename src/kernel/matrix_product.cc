@@ -105,24 +105,11 @@ class MatrixProductEmitter : public GroupProductEmitter {
   }
 
   // Units do not round what they add but cut it off: the more they add up, the less it is worth.
-  Emitter::State add_all(const TermRange& range) override {
-    const bool at_once =
-        code_.is_constant(range.end) && code_.constant_value(range.end) <= plan_.terms_of_matrices;
-    if (at_once) return elements_of(GroupProductEmitter::add_all(range));
-    ValueId stretch = code_.index(plan_.terms_of_matrices);
-    Emitter::State totals;
-    const auto count =
-        static_cast<size_t>(plan_.rows.copies) * static_cast<size_t>(plan_.columns.copies);
-    ValueId begin = code_.open_loop(range.begin, range.end, stretch, range.may_be_empty);
-    for (size_t i = 0; i < count; ++i)
-      totals.push_back(code_.carry(emitter_.start_value(plan_.sums[0], threads_)));
-    const Emitter::State more = elements_of(
-        GroupProductEmitter::add_all({begin, code_.min(code_.add(begin, stretch), range.end)}));
-    std::vector<std::pair<ValueId, ValueId>> next;
-    for (size_t i = 0; i < count; ++i)
-      next.emplace_back(totals[i], code_.compute(Op::Add, DType::F32, {totals[i], more[i]}));
-    code_.close_loop(next);
-    return totals;
+  int64_t longest_run() const override { return plan_.terms_of_matrices; }
+  int64_t terms_of_stage() const override { return plan_.terms_of_matrices; }
+
+  Emitter::State add_some(const TermRange& range) override {
+    return elements_of(GroupProductEmitter::add_some(range));
   }
 
   // What this thread stores of matrices of sums, in the order of accumulators.

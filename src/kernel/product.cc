@@ -5,11 +5,14 @@
 
 #include "ir/index.h"
 #include "schedule/match_axes.h"
+#include "symbolic/bounds.h"
 
 namespace anneal {
 namespace {
 
 constexpr int64_t kLine = 64;  // bytes of a cache
+// Terms of a block that is worth an addition of its own, and those that one block has at most.
+constexpr int64_t kManyTerms = 64, kLongestRunOfProduct = 1024;
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
@@ -53,23 +56,60 @@ class ProductEmitter {
 
   void block() {
     for (const StagedOperand& operand : plan_.staged) layouts_[operand.node] = layout_of(operand);
-    if (plan_.through_memory)
-      for (NodeRef sum : plan_.sums) sums_[sum] = layout_of_sum(sum);
+    if (plan_.through_memory) sums_.push_back(layouts_of_sums());
     const size_t deep = plan_.summed[0];
     NodeRef size = analysis_.size(deep);
     if (plan_.depth == 0 || (is_static(size) && static_value(size) <= plan_.depth)) {
       ranges_[deep] = emitter_.whole(deep);
       sum_block(true);
     } else {
-      // Every block goes on with the sums of those before.
-      for_all_tiles([&] { start_sums(); });
-      ValueId begin = code_.open_loop(code_.index(0), emitter_.value(size, 0),
-                                      code_.index(plan_.depth), analysis_.may_be_empty(deep));
-      ranges_[deep] = emitter_.block(deep, begin, plan_.depth, plan_.step.elements());
-      sum_block(false);
-      code_.close_loop({});
+      const int64_t stages = choose_stages();
+      while (static_cast<int64_t>(sums_.size()) <= stages) sums_.push_back(layouts_of_sums());
+      sum_blocks(sums_.size() - 1, code_.index(0), emitter_.value(size, 0),
+                 analysis_.may_be_empty(deep));
     }
     if (plan_.through_memory) store_results();
+  }
+
+  // ---- stages of long sums
+
+  // A block of many terms begins anew and is added to what those before it have come to; of few, it
+  // goes on with that. After as many as may follow each other, sums go on in another stage. Answers
+  // how many stages come after the first.
+  int64_t choose_stages() {
+    int64_t terms = plan_.depth;
+    for (size_t axis : std::span(plan_.summed).subspan(1))
+      if (terms < kManyTerms) terms *= std::max<int64_t>(1, bounds(analysis_.size(axis)).max);
+    begins_anew_ = terms >= kManyTerms;
+    blocks_of_stage_ = begins_anew_ ? kLongestRun : kLongestRun / terms;
+    const int64_t blocks = (bounds(analysis_.size(plan_.summed[0])).max - 1) / plan_.depth;
+    int64_t stages = 0;
+    for (int64_t rounds = blocks / blocks_of_stage_; rounds > 0; rounds /= kLongestRun) ++stages;
+    return stages;
+  }
+
+  // The steps of the deep axis in one round of a stage.
+  int64_t steps_of(size_t stage) const {
+    int64_t steps = plan_.depth;
+    if (stage > 0) steps *= blocks_of_stage_;
+    for (size_t i = 1; i < stage; ++i) steps *= kLongestRun;
+    return steps;
+  }
+
+  // Sums of a stage, over some of the deep axis.
+  void sum_blocks(size_t stage, ValueId from, ValueId to, bool may_be_empty) {
+    for_all_tiles([&] { start_sums(stage); });
+    const int64_t steps = steps_of(stage);
+    ValueId begin = code_.open_loop(from, to, code_.index(steps), may_be_empty);
+    if (stage == 0) {
+      const size_t deep = plan_.summed[0];
+      ranges_[deep] = emitter_.block(deep, begin, steps, plan_.step.elements());
+      sum_block(false);
+    } else {
+      sum_blocks(stage - 1, begin, code_.min(code_.add(begin, code_.index(steps)), to), false);
+      for_all_tiles([&] { add_sums(stage - 1, stage); });
+    }
+    code_.close_loop({});
   }
 
   // ---- memory of the cell
@@ -125,6 +165,13 @@ class ProductEmitter {
     return maker.layout;
   }
 
+  using SumLayouts = std::unordered_map<NodeRef, Emitter::Layout>;
+  SumLayouts layouts_of_sums() {
+    SumLayouts layouts;
+    for (NodeRef sum : plan_.sums) layouts[sum] = layout_of_sum(sum);
+    return layouts;
+  }
+
   Emitter::Layout layout_of_sum(NodeRef sum) {
     LayoutMaker maker;
     add_side(maker, plan_.columns);
@@ -162,10 +209,10 @@ class ProductEmitter {
     }
     ValueId steps = code_.mul(code_.sub(outer.end, outer.begin), code_.index(inside));
     const int64_t extent = outer.extent < 0 ? -1 : outer.extent * inside;
-    loops.push_back({axes.back(),
-                     {code_.index(0), steps, extent, outer.multiple * inside, outer.may_be_empty},
-                     tile,
-                     tail});
+    Emitter::Range range{code_.index(0), steps, extent, outer.multiple * inside,
+                         outer.may_be_empty};
+    range.longest = outer.longest > INT64_MAX / inside ? INT64_MAX : outer.longest * inside;
+    loops.push_back({axes.back(), range, tile, tail});
   }
 
   // The tiles of the block: columns, then rows, the order in which packed operands stay near.
@@ -277,11 +324,22 @@ class ProductEmitter {
     return result;
   }
 
-  void start_sums() {
+  ValueId load_sum(size_t stage, const Emitter::Accumulator& sum) {
+    return emitter_.load_staged(placed(sums_[stage][sum.reduction]), sum.at);
+  }
+  void store_sum(size_t stage, const Emitter::Accumulator& sum, ValueId value) {
+    emitter_.store_staged(value, placed(sums_[stage][sum.reduction]), sum.at);
+  }
+
+  void start_sums(size_t stage) {
     for (const Emitter::Accumulator& each : accumulators())
-      emitter_.store_staged(
-          emitter_.or_empty(each.reduction, emitter_.start_value(each.reduction, lanes_)),
-          placed(sums_[each.reduction]), each.at);
+      store_sum(stage, each,
+                emitter_.or_empty(each.reduction, emitter_.start_value(each.reduction, lanes_)));
+  }
+
+  void add_sums(size_t from, size_t to) {
+    for (const Emitter::Accumulator& each : accumulators())
+      store_sum(to, each, emitter_.step(each.reduction, load_sum(to, each), load_sum(from, each)));
   }
 
   void sum_block(bool all) {
@@ -326,22 +384,26 @@ class ProductEmitter {
     const std::vector<Emitter::Accumulator> each = accumulators();
     Emitter::State state;
     for (const Emitter::Accumulator& one : each)
-      state.push_back(all ? emitter_.start_value(one.reduction, lanes_)
-                          : emitter_.load_staged(placed(sums_[one.reduction]), one.at));
+      state.push_back(all || begins_anew_ ? emitter_.start_value(one.reduction, lanes_)
+                                          : load_sum(0, one));
     std::vector<Emitter::Loop> loops;
     if (plan_.flat_sums)
       add_flat_loops(loops, plan_.summed, plan_.step, Emitter::Tail::Smaller);
     else
       for (size_t axis : plan_.summed)
         loops.push_back({axis, range_of(axis), axis == plan_.summed.back() ? plan_.step : Tile()});
-    emitter_.over(loops, state, [&](Emitter::State& totals) {
+    Emitter::Sums sums{{}, plan_.step.elements(), kLongestRunOfProduct};
+    for (const Emitter::Accumulator& one : each) sums.reductions.push_back(one.reduction);
+    emitter_.sum_over(loops, sums, state, [&](Emitter::State& totals) {
       for (Coordinate step : emitter_.coordinates(summed_))
         for (size_t i = 0; i < each.size(); ++i)
           totals[i] = emitter_.advance(each[i], each[i].at | step, totals[i]);
     });
     for (size_t i = 0; i < each.size(); ++i) {
+      if (!all && begins_anew_)
+        state[i] = emitter_.step(each[i].reduction, load_sum(0, each[i]), state[i]);
       if (plan_.through_memory)
-        emitter_.store_staged(state[i], placed(sums_[each[i].reduction]), each[i].at);
+        store_sum(0, each[i], state[i]);
       else
         emitter_.remember(each[i].reduction, each[i].at,
                           emitter_.or_empty(each[i].reduction, state[i]));
@@ -352,7 +414,7 @@ class ProductEmitter {
   // ---- stores
 
   void store_results() {
-    for (NodeRef sum : plan_.sums) emitter_.stage(sum, placed(sums_[sum]));
+    for (NodeRef sum : plan_.sums) emitter_.stage(sum, placed(sums_.back()[sum]));
     // Vectors run along what is contiguous in the result.
     size_t along = plan_.columns.axes.back();
     for (const GridAxis& axis : plan_.grid)
@@ -378,7 +440,10 @@ class ProductEmitter {
   const int lanes_;
   AxisSet summed_;
   std::unordered_map<size_t, Emitter::Range> ranges_;
-  std::unordered_map<NodeRef, Emitter::Layout> layouts_, sums_;
+  std::unordered_map<NodeRef, Emitter::Layout> layouts_;
+  std::vector<SumLayouts> sums_;  // where those of each stage lie
+  bool begins_anew_ = false;
+  int64_t blocks_of_stage_ = 1;  // that are added to the same sums
 };
 
 }  // namespace
