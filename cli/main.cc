@@ -21,6 +21,7 @@
 #include "explain.h"
 #include "graph.h"
 #include "kernels.h"
+#include "licenses.h"
 #include "output.h"
 #include "programs.h"
 #include "run.h"
@@ -84,7 +85,9 @@ std::string help_text() {
   }
   text += fmt::format("\nmodels: {}\nprograms: {}\n", fmt::join(model_names(), ", "),
                       fmt::join(program_names(), ", "));
-  return text + "anneal COMMAND --help says more; anneal --version says which this is\n";
+  return text +
+         "anneal COMMAND --help says more; anneal --version says which this is,\n"
+         "anneal --licenses what it is made of\n";
 }
 
 std::vector<std::string_view> command_names() {
@@ -119,11 +122,12 @@ struct CommandLine {
   TrainOptions train_options;
   InferenceOptions inference_options;
   SampleOptions sample_options;
-  bool step = false, version = false;
+  bool step = false, version = false, licenses = false;
   std::string adapter, matmul_precision;
 
   CommandLine() {
     app.add_flag("--version", version, "say which version this is");
+    app.add_flag("--licenses", licenses, "the licences of anneal and of what it contains");
     add_train();
     add_run();
     add_sample();
@@ -335,6 +339,7 @@ int show_help(std::span<char* const> commands) {
 
 int run_command(CommandLine& line) {
   if (line.version) return write("anneal " ANNEAL_VERSION "\n"), kWorked;
+  if (line.licenses) return write(kLicenses), kWorked;
   line.use_gpu_options();
   if (line.app.got_subcommand("train")) return train(line.train_options);
   if (line.app.got_subcommand("run")) return run_model(line.inference_options), kWorked;

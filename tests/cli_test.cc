@@ -41,6 +41,12 @@ TEST_CASE("cli: help and version") {
   const Run version = anneal_run("--version");
   CHECK(version.code == 0);
   CHECK(version.output == "anneal " ANNEAL_VERSION "\n");
+
+  const Run licenses = anneal_run("--licenses");
+  CHECK(licenses.code == 0);
+  for (const char* part : {"the anneal authors", "fmt\n==", "CLI11\n==", "nlohmann json\n==",
+                           "LLVM\n==", "zlib\n==", "zstd\n==", "libstdc++ and libgcc\n=="})
+    CHECK_MESSAGE(contains(licenses.output, part), part);
 }
 
 TEST_CASE("cli: exit codes and what the errors say") {

@@ -14,6 +14,22 @@ function(run)
 endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
+foreach(file LICENSE LICENSE.third-party README.md docs/tutorial.md)
+  if(NOT EXISTS ${prefix}/share/doc/anneal/${file})
+    message(FATAL_ERROR "${file} was not installed")
+  endif()
+endforeach()
+
+# Without C++20's library one line says what is missing.
+file(WRITE ${prefix}/old.cc "#include <anneal/anneal.h>\n")
+execute_process(COMMAND ${COMPILER} -std=c++17 -E -I ${prefix}/include ${prefix}/old.cc
+  RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE error)
+string(REGEX MATCHALL "error:[^\n]*" errors "${error}")
+list(LENGTH errors count)
+if(status EQUAL 0 OR NOT count EQUAL 1 OR NOT error MATCHES "anneal needs C\\+\\+20 with")
+  message(FATAL_ERROR "an old compiler hears ${count} errors:\n${error}")
+endif()
+
 run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${prefix}/examples -D CMAKE_PREFIX_PATH=${prefix}
     -D CMAKE_CXX_COMPILER=${COMPILER})
 run(${CMAKE_COMMAND} --build ${prefix}/examples)

@@ -415,6 +415,45 @@ TEST_CASE("symbolic: bounds") {
 
 // ---- proofs
 
+TEST_CASE("symbolic: bounds of a node are never those of one that was freed") {
+  Graph own;
+  GraphScope scope(own);
+  const auto n_below = [](int64_t size) { return make_variable("n", 0, size - 1); };
+  bounds(n_below(1000));
+  const size_t remembered = remembered_facts();
+  for (int64_t size = 2; size < 100; ++size) {  // the same numbers, and likely the same addresses
+    Graph scratch;
+    const auto in_scratch = [&] {
+      GraphScope inner(scratch);
+      return n_below(size);
+    };
+    CHECK(bounds(in_scratch()).max == size - 1);
+    CHECK(simplify(n_below(size))->arg.symbol->second == size - 1);
+  }
+  CHECK(remembered_facts() < remembered + 200);  // of its own nodes alone
+
+  for (int64_t size = 1; size < 100; ++size) {
+    own.collect();
+    CHECK(remembered_facts() == 0);
+    CHECK(bounds(n_below(size)).max == size - 1);
+  }
+}
+
+TEST_CASE("symbolic: a graph of its own keeps its facts while another is current") {
+  Graph outer, inner;
+  GraphScope scope(outer);
+  const NodeRef n = make_variable("n", 0, 7);
+  CHECK(bounds(n).max == 7);
+  {
+    GraphScope other(inner);
+    CHECK(remembered_facts() == 0);
+    CHECK(bounds(n).max == 7);
+    CHECK(remembered_facts() == 0);  // n can be gone before this graph is
+    CHECK_THROWS_AS(simplify(n), InternalError);
+  }
+  CHECK(remembered_facts() == 1);
+}
+
 TEST_CASE("symbolic: proofs") {
   enum Shown { kNothing, kLess, kLessEqual, kEqual };
   struct Row {

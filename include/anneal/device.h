@@ -1,10 +1,11 @@
 // Where programs run. "cpu" compiles them; "interpreter" computes what every op means, slowly.
 #pragma once
 
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <anneal/location.h>
 
 namespace anneal {
 

@@ -2,9 +2,10 @@
 // what, both values, where, and what to do. An InternalError is a bug of ours; it names the pass.
 #pragma once
 
-#include <source_location>
 #include <stdexcept>
 #include <string>
+
+#include <anneal/location.h>
 
 namespace anneal {
 

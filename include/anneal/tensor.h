@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include <anneal/dim.h>
 #include <anneal/dtype.h>
 #include <anneal/error.h>
+#include <anneal/location.h>
 #include <anneal/number.h>
 #include <anneal/root.h>
 

@@ -46,6 +46,10 @@ class InternTable {
   }
 
   size_t size() const { return objects_.size(); }
+  // Whether this object came as number `index`, counted from 0.
+  bool holds(size_t index, const T* object) const {
+    return index < objects_.size() && objects_[index] == object;
+  }
 
  private:
   struct Slot {

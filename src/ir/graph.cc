@@ -1,6 +1,7 @@
 #include "ir/graph.h"
 
 #include <atomic>
+#include <cassert>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -66,6 +67,7 @@ NodeRef Graph::try_make(Op op, DType given, std::span<const NodeRef> sources, Ar
                         std::string* error) {
   for (NodeRef source : sources)
     if (!source) throw InternalError(fmt::format("{}: a source is null", name(op)));
+  assert(std::ranges::all_of(sources, [&](NodeRef source) { return owns(source); }));
   DType dtype = infer_dtype(op, given, sources);
   KeyBuilder builder(static_cast<uint64_t>(op) | static_cast<uint64_t>(dtype) << 8 |
                      static_cast<uint64_t>(sources.size()) << 16);
@@ -259,6 +261,7 @@ void Graph::collect() {
   std::swap(sharers_, fresh.sharers_);
   std::swap(results_, fresh.results_);
   std::swap(attached_, fresh.attached_);
+  std::swap(memories_, fresh.memories_);
   for (size_t i = 0; i < roots.size(); ++i) roots[i]->node_ = images[i];
   forgotten_ += fresh.node_count() - node_count();  // it has the old ones now
   generation_ = next_generation();

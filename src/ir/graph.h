@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/arena.h"
@@ -43,8 +44,26 @@ class Graph {
   // All together, also those forgotten since.
   uint64_t nodes_made() const { return forgotten_ + nodes_.size(); }
 
+  // Whether a node that is alive is one of this graph's.
+  bool owns(NodeRef node) const { return nodes_.holds(node->id, node); }
+
   // Changes whenever handles of this graph lose their meaning: the key of caches outside.
   uint64_t generation() const { return generation_; }
+
+  // What is remembered about nodes of this graph: one T, empty when first asked for. It is gone
+  // when they are, so that it never reads a node that was freed, nor takes a new one at its address
+  // for it. Only nodes that the graph owns belong there.
+  template <typename T>
+  T& memory() {
+    static char kind;  // whose address names T
+    for (const auto& [of, object] : memories_)
+      if (of == &kind) return *static_cast<T*>(object.get());
+    auto object = std::make_shared<T>();
+    memories_.emplace_back(&kind, object);
+    return *object;
+  }
+  // For a graph that is kept, but asked no more.
+  void forget_memories() { memories_.clear(); }
 
   // Memory of Buffer nodes, and of nodes whose value was computed before (a lazy tensor that was
   // realised). It lives as long as some root reaches its node.
@@ -100,6 +119,7 @@ class Graph {
   std::unordered_map<const Storage*, std::vector<NodeRef>> sharers_;
   size_t results_ = 0;  // storages of nodes that are no buffers
   std::unordered_map<NodeRef, std::shared_ptr<const void>> attached_;
+  std::vector<std::pair<const void*, std::shared_ptr<void>>> memories_;
   std::unique_ptr<detail::Root> roots_;  // sentinel of a ring
   uint64_t generation_;
   uint64_t forgotten_ = 0;  // nodes

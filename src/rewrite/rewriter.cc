@@ -198,7 +198,11 @@ std::vector<NodeRef> Rewriter::run(std::span<const NodeRef> roots) {
   state_->generation = generation;
   std::vector<NodeRef> result;
   result.reserve(roots.size());
-  for (NodeRef root : roots) result.push_back(state_->run(root));
+  for (NodeRef root : roots) {
+    if (!current_graph().owns(root))
+      throw InternalError("rewriting a node of another graph: " + print(root));
+    result.push_back(state_->run(root));
+  }
   return result;
 }
 

@@ -91,6 +91,7 @@ CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device
   check_limits(device);
   planner_ = std::make_unique<MemoryPlanner>(schedule_, built.variables);
   if (phases_ > 0) executable_ = device.compile(schedule_, built.variables);
+  schedule_.graph->forget_memories();
 }
 
 void CompiledProgram::check_limits(const Device& device) const {

@@ -54,17 +54,10 @@ struct Facts {
   bool exact = true;  // no part can overflow
 };
 
+// Lives in the graph whose nodes it holds (Graph::memory).
 struct FactTable {
-  uint64_t generation = 0;
   NodeMap<Facts> facts;
 };
-
-FactTable& fact_table() {
-  thread_local FactTable table;
-  uint64_t generation = current_graph().generation();
-  if (table.generation != generation) table = {generation, NodeMap<Facts>()};
-  return table;
-}
 
 Interval truth(bool can_be_false, bool can_be_true) {
   return {can_be_false ? 0 : 1, can_be_true ? 1 : 0};
@@ -183,10 +176,14 @@ class FactBuilder {
   std::vector<NodeRef> stack_;
 };
 
+// A node of another graph is answered for, but not remembered: it may be gone before this graph is.
 Facts facts_of(NodeRef node) {
-  NodeMap<Facts>& facts = fact_table().facts;
+  Graph& graph = current_graph();
+  NodeMap<Facts>& facts = graph.memory<FactTable>().facts;
   if (const Facts* known = facts.find(node)) return *known;
-  return FactBuilder(facts).find(node);
+  if (graph.owns(node)) return FactBuilder(facts).find(node);
+  NodeMap<Facts> others;
+  return FactBuilder(others).find(node);
 }
 
 // A divisor without its zero, as one interval below and one above it.
@@ -260,6 +257,8 @@ Interval bounds(const LinearForm& form) {
 bool cannot_overflow(NodeRef expression) { return facts_of(expression).exact; }
 
 uint64_t tree_size(NodeRef expression) { return facts_of(expression).size; }
+
+size_t remembered_facts() { return current_graph().memory<FactTable>().facts.size(); }
 
 // Follows first sources down: an and of tensors is told from an and of conditions by where it ends.
 bool is_condition(NodeRef node) {

@@ -1,8 +1,9 @@
-// What intervals say about index expressions, and how long they are written out. Everything is
-// remembered per graph, so asking again costs a lookup. Knows nothing of limits between variables
-// (limits.h) and rewrites nothing.
+// What intervals say about index expressions, and how long they are written out. The current graph
+// remembers it for its own nodes, so that asking again costs a lookup. Knows nothing of limits
+// between variables (limits.h) and rewrites nothing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -40,6 +41,9 @@ bool cannot_overflow(NodeRef expression);
 
 // How many operators and leaves the expression has when nothing is shared.
 uint64_t tree_size(NodeRef expression);
+
+// Of how many expressions the current graph remembers this. For tests.
+size_t remembered_facts();
 
 // Index expressions, and conditions: the scalar bools that stand over them.
 inline bool is_index(NodeRef node) { return node->dtype == DType::Index; }

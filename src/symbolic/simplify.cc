@@ -36,26 +36,24 @@ NodeRef join(Op op, std::vector<NodeRef> parts) {
 
 namespace {
 
-// What was simplified is remembered as long as the graph and the limits in scope are the same.
-// A few tables are kept, since scopes are left and entered again.
+// What was simplified is remembered as long as the graph (Graph::memory) and the limits in scope
+// are the same. A few tables are kept, since scopes are left and entered again.
 struct Memory {
-  uint64_t generation;
   Key limits;
   std::unique_ptr<Rewriter> rewriter;
+};
+struct Memories {
+  std::vector<Memory> latest_first;
 };
 
 Rewriter& rewriter() {
   constexpr size_t kTables = 4;
-  thread_local std::vector<Memory> memories;
-  uint64_t generation = current_graph().generation();
-  Key limits = limits_key();
-  auto known = std::find_if(memories.begin(), memories.end(), [&](const Memory& memory) {
-    return memory.generation == generation && memory.limits == limits;
-  });
+  std::vector<Memory>& memories = current_graph().memory<Memories>().latest_first;
+  const Key limits = limits_key();
+  auto known = std::ranges::find(memories, limits, &Memory::limits);
   if (known == memories.end()) {
     if (memories.size() == kTables) memories.pop_back();
-    memories.insert(memories.begin(),
-                    {generation, limits, std::make_unique<Rewriter>(index_rules())});
+    memories.insert(memories.begin(), {limits, std::make_unique<Rewriter>(index_rules())});
   } else {
     std::rotate(memories.begin(), known, known + 1);
   }
