@@ -11,8 +11,10 @@
 
 #include "bench_cases.h"
 #include "kernel_listing.h"
+#include "models/long_programs.h"
 #include "programs.h"
 #include "runtime/cpu/kernel_cache.h"
+#include "runtime/distinct_bodies.h"
 #include "transform/simplify.h"
 
 namespace anneal::cli {
@@ -129,6 +131,32 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
+// All of it, from the graph to machine code, with nothing on disk.
+void bench_long_program(const BenchContext& context, const models::LongProgram& program) {
+  const std::string name = fmt::format("{} times {}", program.steps, program.name);
+  if (!context.begin(kBench, name)) return;
+  Graph graph;
+  GraphScope scope(graph);
+  const std::vector<NodeRef> roots = nodes_of(program.build(program.steps));
+  const Capabilities& capabilities = context.device.capabilities();
+  size_t kernels = 0, different = 0;
+  const double total = milliseconds([&] {
+    const Schedule schedule = schedule_program(simplify_program(roots), {capabilities, {}});
+    const ShiftedBodies distinct = shifted_bodies(schedule);
+    GraphScope of_schedule(*schedule.graph);
+    std::vector<Program> programs;
+    for (const KernelBody* body : distinct.bodies)
+      programs.push_back(lower(*body, {capabilities, {}}).program);
+    KernelCache(KernelCacheOptions{}).compile_all(pointers(programs));
+    kernels = distinct.of_part.size();
+    different = programs.size();
+  });
+  const size_t nodes = count_nodes(roots);
+  add(context, name, total,
+      fmt::format("{}: {:.3f} ms a node; {} nodes, {} kernels, {} of them different", name,
+                  total / static_cast<double>(nodes), nodes, kernels, different));
+}
+
 void bench_warm_start(const BenchContext& context) {
   const std::string name = fmt::format("load {} kernels, warm", kManyKernels);
   if (!context.begin(kBench, name)) return;
@@ -159,6 +187,8 @@ void bench_compile(const BenchContext& context) {
   if (!context.first) return;
   bench_scheduling(context, "schedule a step of GPT-2 small", 12);
   bench_scheduling(context, "schedule one four times as deep", 48);
+  for (const models::LongProgram& program : models::long_programs())
+    bench_long_program(context, program);
   bench_llvm(context);
   bench_warm_start(context);
 }

@@ -163,6 +163,7 @@ std::string_view meaning(UnfusedReason reason) {
     case UnfusedReason::Dtype:
       return "its dtype is narrow: reading it costs less than computing it again";
     case UnfusedReason::Size: return "too few rows would be left to share the work";
+    case UnfusedReason::Length: return "the kernel would take too long to compile";
   }
   return "";
 }

@@ -17,6 +17,7 @@
 #include "base/notice.h"
 #include "bench.h"
 #include "cache.h"
+#include "compile_progress.h"
 #include "doctor.h"
 #include "explain.h"
 #include "graph.h"
@@ -341,6 +342,7 @@ int run_command(CommandLine& line) {
   if (line.version) return write("anneal " ANNEAL_VERSION "\n"), kWorked;
   if (line.licenses) return write(kLicenses), kWorked;
   line.use_gpu_options();
+  const CompileProgressLine progress;
   if (line.app.got_subcommand("train")) return train(line.train_options);
   if (line.app.got_subcommand("run")) return run_model(line.inference_options), kWorked;
   if (line.app.got_subcommand("sample")) return sample(line.sample_options), kWorked;

@@ -22,6 +22,8 @@ namespace {
 
 // So that a few hundred elements are many.
 constexpr double kEager = 4096;
+// Of one kernel, so that a small program is divided into several.
+constexpr int64_t kFewOperations = 24;
 
 std::vector<Toggle> toggles_of(std::vector<std::string> names) {
   std::vector<Toggle> toggles{{}, {{}, kEager}};
@@ -46,11 +48,15 @@ std::string bindings_text(const SizeBinding& binding) {
   return text.empty() ? "" : fmt::format(" (with{})", text);
 }
 
-ScheduleOptions options_of(const Toggle& toggle) {
-  ScheduleOptions options;
-  options.disabled = toggle.names;
-  options.eagerness = toggle.eagerness;
-  options.capabilities.tiles = true;
+Capabilities with_tiles() {
+  Capabilities capabilities;
+  capabilities.tiles = true;
+  return capabilities;
+}
+
+ScheduleOptions options_of(const Toggle& toggle, const Capabilities& capabilities = with_tiles()) {
+  ScheduleOptions options{capabilities, toggle.names, toggle.eagerness};
+  if (toggle.most_operations > 0) options.capabilities.most_operations = toggle.most_operations;
   return options;
 }
 
@@ -309,15 +315,20 @@ class DeviceRun {
 }  // namespace
 
 std::string Toggle::text() const {
-  return fmt::format("without {}{}",
-                     names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")),
-                     eagerness > 1 ? ", eagerly" : "");
+  return fmt::format(
+      "without {}{}{}", names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")),
+      eagerness > 1 ? ", eagerly" : "", most_operations > 0 ? ", in short kernels" : "");
 }
 
 const std::vector<Toggle>& schedule_toggles() {
-  static const std::vector<Toggle> toggles =
-      toggles_of({"spread-scatter", "slopes", "inline", "in-place", "tile", "group", "pick",
-                  "masks", "flatten", "matrices", "split-reduce", "merge"});
+  static const std::vector<Toggle> toggles = [] {
+    std::vector<Toggle> all =
+        toggles_of({"spread-scatter", "slopes", "inline", "in-place", "tile", "group", "divide",
+                    "pick", "masks", "flatten", "matrices", "split-reduce", "merge"});
+    for (size_t i = 0, count = all.size(); i < count; ++i)
+      all.push_back({all[i].names, all[i].eagerness, kFewOperations});
+    return all;
+  }();
   return toggles;
 }
 
@@ -397,8 +408,7 @@ std::string GraphRuns::check_code(const Toggle& toggle, const Toggle& lower) con
 std::string GraphRuns::check_on(Device& device, const Toggle& toggle) const {
   if (!failure_.empty()) return failure_;
   return guarded([&]() -> std::string {
-    ScheduleOptions options = options_of(toggle);
-    options.capabilities = device.capabilities();
+    const ScheduleOptions options = options_of(toggle, device.capabilities());
     const Schedule schedule = schedule_program(simplified_, options);
     std::vector<NodeRef> variables;
     for (NodeRef node : topological_order(roots_))

@@ -16,6 +16,7 @@ struct Toggle {
   std::vector<std::string> names = {};  // of passes and transformations to leave out
   // What is for large sizes is for small ones, too: the scheduler's, or as if memory was scarce.
   double eagerness = 1;
+  int64_t most_operations = 0;  // of one kernel; 0: as many as usual
 
   std::string text() const;
 };

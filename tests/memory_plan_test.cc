@@ -109,6 +109,29 @@ TEST_CASE("memory plan: a chain needs two places") {
   CHECK(plan.lower_bound == plan.arena_bytes);
 }
 
+// So many that each is placed in what is free at its time.
+TEST_CASE("memory plan: thousands of buffers of all sizes") {
+  Builder builder;
+  std::mt19937 random(5);
+  auto below = [&](uint32_t bound) { return random() % bound; };
+  std::vector<int> alive;
+  for (int i = 0; i < 4200; ++i) {
+    const int next = builder.buffer(16 * (1 + below(40)));
+    std::vector<int> sources;
+    if (alive.size() > 3) {
+      const auto chosen = alive.begin() + static_cast<std::ptrdiff_t>(below(4));
+      sources.push_back(*chosen);
+      alive.erase(chosen);
+    }
+    builder.kernel(next, sources);
+    alive.push_back(next);
+  }
+  builder.kernel(builder.output(1), alive);
+  const MemoryPlan plan = plan_memory(builder.schedule);
+  check_plan(builder.schedule, plan);
+  CHECK(plan.arena_bytes <= 2 * plan.lower_bound);
+}
+
 TEST_CASE("memory plan: dtypes, unused and empty buffers, scratch between phases") {
   Builder builder;
   int wide = builder.buffer(10, DType::F64), narrow = builder.buffer(100, DType::U8);

@@ -13,6 +13,7 @@
 #include <anneal/nn.h>
 #include <anneal/optim.h>
 #include <anneal/print.h>
+#include <anneal/progress.h>
 #include <anneal/random.h>
 #include <anneal/state.h>
 #include <anneal/step.h>

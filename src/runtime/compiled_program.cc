@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
+#include "base/progress.h"
+#include "ir/node_map.h"
 #include "transform/simplify.h"
 
 namespace anneal {
@@ -53,6 +55,7 @@ CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device
     : numbers_(std::move(numbers)),
       device_(device.name()),
       max_buffer_bytes_(device.capabilities().max_buffer_bytes) {
+  const CompileScope compiling;
   Graph graph;
   GraphScope scope(graph);
   const CanonicalProgram::Built built = program.build(graph, numbers_);
@@ -68,13 +71,14 @@ CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device
 
   const std::vector<NodeRef> simple = simplify_program(roots);
   std::vector<NodeRef> wanted;  // of the scheduler, each once
+  NodeMap<size_t> places;       // in it
   std::vector<size_t> wanted_of(built.values.size());
   for (size_t i = 0; i < built.values.size(); ++i) {
     values_.push_back({-1, simple[i]->op == Op::Buffer ? slot_of(simple[i]) : -1});
     if (simple[i]->op == Op::Buffer) continue;
-    auto entry = std::ranges::find(wanted, simple[i]);
-    wanted_of[i] = static_cast<size_t>(entry - wanted.begin());
-    if (entry == wanted.end()) wanted.push_back(simple[i]);
+    const auto [place, fresh] = places.insert(simple[i], wanted.size());
+    wanted_of[i] = *place;
+    if (fresh) wanted.push_back(simple[i]);
   }
   for (NodeRef assign : std::span(simple).subspan(built.values.size())) {
     if (assign->op != Op::Assign)

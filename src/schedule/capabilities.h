@@ -7,6 +7,9 @@ namespace anneal {
 
 struct Capabilities {
   int max_buffers = 64;  // bindings of one kernel
+  // Of one kernel, as code_size.h counts them: code generators take more than linear time for long
+  // ones.
+  int64_t most_operations = 4096;
   int64_t max_buffer_bytes = INT64_MAX;
   int vector_bytes = 64;  // of one register, or of one for each thread of a group
   // Lanes are threads of a group, so many of them, whatever they compute with; each can only speak

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <queue>
 
+#include "schedule/code_size.h"
+
 namespace anneal {
 namespace {
 
@@ -25,9 +27,12 @@ void replace(std::vector<int>& sorted, int old, int number) {
 void Fragment::refresh() {
   reads.clear();
   writes.clear();
+  operations = 0;
   for (const std::vector<NodeRef>& stores : phases) {
-    for (NodeRef node : topological_order(stores))
+    for (NodeRef node : topological_order(stores)) {
+      operations += code_size(node);
       if (node->op == Op::Load) reads.push_back(schedule_buffer_of(node->source(0)));
+    }
     for (NodeRef store : stores) writes.push_back(schedule_buffer_of(store->source(0)));
   }
   sort_unique(reads);
@@ -38,10 +43,12 @@ Dataflow::Dataflow(const Rangified& program)
     : before_(program.fragments.size()),
       after_(program.fragments.size()),
       readers_(program.buffers.size()),
+      buffers_(program.fragments.size()),
       writer_(program.buffers.size(), -1),
       merged_(program.fragments.size(), 0) {
   for (size_t i = 0; i < program.fragments.size(); ++i) {
     const int fragment = static_cast<int>(i);
+    note_buffers(program.fragments[i], fragment);
     for (int buffer : program.fragments[i].reads) readers_[index(buffer)].push_back(fragment);
     for (int buffer : program.fragments[i].writes) {
       add(writer(buffer), fragment);  // of two assignments to one buffer the later wins
@@ -50,6 +57,12 @@ Dataflow::Dataflow(const Rangified& program)
   }
   for (size_t buffer = 0; buffer < readers_.size(); ++buffer)
     for (int reader : readers_[buffer]) read(program, static_cast<int>(buffer), reader);
+}
+
+void Dataflow::note_buffers(const Fragment& fragment, int number) {
+  std::vector<int>& buffers = buffers_[index(number)];
+  buffers = fragment.reads;
+  buffers.insert(buffers.end(), fragment.writes.begin(), fragment.writes.end());
 }
 
 void Dataflow::read(const Rangified& program, int buffer, int reader) {
@@ -64,6 +77,8 @@ void Dataflow::extend(const Rangified& program) {
   before_.emplace_back();
   after_.emplace_back();
   merged_.push_back(0);
+  buffers_.emplace_back();
+  note_buffers(program.fragments.back(), fragment);
   if (!ranks_.empty()) ranks_.push_back(0);
   readers_.resize(program.buffers.size());
   writer_.resize(program.buffers.size(), -1);
@@ -118,9 +133,14 @@ void Dataflow::merge(int fragment, int into) {
   before_[index(fragment)].clear();
   after_[index(fragment)].clear();
   merged_[index(fragment)] = 1;
-  for (int& writer : writer_)
-    if (writer == fragment) writer = into;
-  for (std::vector<int>& readers : readers_) replace(readers, fragment, into);
+  std::vector<int> buffers = std::move(buffers_[index(fragment)]);
+  for (int buffer : buffers) {
+    if (writer(buffer) == fragment) writer_[index(buffer)] = into;
+    replace(readers_[index(buffer)], fragment, into);
+  }
+  std::vector<int>& all = buffers_[index(into)];
+  all.insert(all.end(), buffers.begin(), buffers.end());
+  sort_unique(all);
 }
 
 void Dataflow::search(std::span<const int> from, std::vector<int>& wanted) const {

@@ -42,11 +42,13 @@ class Dataflow {
   static size_t index(int number) { return static_cast<size_t>(number); }
   // Leaves of those wanted what cannot be reached.
   void search(std::span<const int> from, std::vector<int>& wanted) const;
+  void note_buffers(const Fragment& fragment, int number);
   void read(const Rangified& program, int buffer, int reader);
   const std::vector<int>& ranks() const;
   void raise(int fragment, int least);
 
   std::vector<std::vector<int>> before_, after_, readers_;
+  std::vector<std::vector<int>> buffers_;  // by fragment: those it reads or writes
   std::vector<int> writer_;
   std::vector<char> merged_;
   // By fragment, rising along the order, once it was asked for: who has a higher one comes before

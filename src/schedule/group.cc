@@ -8,6 +8,7 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "ir/node_map.h"
+#include "schedule/code_size.h"
 #include "schedule/cost.h"
 #include "schedule/in_place.h"
 #include "schedule/match_axes.h"
@@ -27,7 +28,18 @@ class Grouper {
  public:
   Grouper(Rangified& program, Dataflow& flow, std::span<const AssignedBuffer> in_place,
           const ScheduleOptions& options)
-      : program_(program), flow_(flow), in_place_(in_place), options_(options) {}
+      : program_(program),
+        flow_(flow),
+        options_(options),
+        replaced_(program.buffers.size(), -1),
+        is_assigned_(program.buffers.size(), 0) {
+    for (const AssignedBuffer& assigned : in_place)
+      replaced_[static_cast<size_t>(assigned.value)] = assigned.target;
+    for (const AssignedBuffer& assigned : program.assigned)
+      is_assigned_[static_cast<size_t>(assigned.value)] = 1;
+    for (size_t i = 0; i < program.stored.size(); ++i)
+      stored_[program.stored[i].buffer].push_back(i);
+  }
 
   void run() {
     // Consumers late in the order take their producers in, which took theirs in before.
@@ -203,13 +215,15 @@ class Grouper {
   // them would scatter them one by one, by itself it is a transpose.
   bool scatters(const Fragment& f) {
     if (work(f) <= kLittleWork) return false;
-    for (NodeRef a : f.phases[0])
-      for (NodeRef b : f.phases[0]) {
-        if (store_axes(a).size() != store_axes(b).size()) continue;
-        NodeRef inner = inner_axis(a), other = inner_axis(b);
-        const bool apart = inner && other && inner != other;
-        if (apart && std::ranges::count(store_axes(a), other) > 0) return true;
-      }
+    std::set<std::pair<size_t, NodeRef>> inner;  // with how many axes there are, each once
+    for (NodeRef store : f.phases[0])
+      if (NodeRef axis = inner_axis(store)) inner.emplace(store_axes(store).size(), axis);
+    for (NodeRef store : f.phases[0]) {
+      const std::span<const NodeRef> axes = store_axes(store);
+      NodeRef own = inner_axis(store);
+      for (NodeRef axis : axes)
+        if (own && axis != own && inner.contains({axes.size(), axis})) return true;
+    }
     return false;
   }
 
@@ -217,8 +231,8 @@ class Grouper {
   int pieces_of_memory(const Fragment& f) {
     std::set<int> pieces(f.reads.begin(), f.reads.end());
     for (int number : f.writes) {
-      auto assigned = std::ranges::find(in_place_, number, &AssignedBuffer::value);
-      pieces.insert(assigned == in_place_.end() ? number : assigned->target);
+      const int target = replaced_[static_cast<size_t>(number)];
+      pieces.insert(target < 0 ? number : target);
     }
     return static_cast<int>(pieces.size());
   }
@@ -231,16 +245,16 @@ class Grouper {
     const BufferLimit buffers{pieces_of_memory(candidate_),
                               std::min(kMostBuffers, options_.capabilities.max_buffers)};
     if (buffers.needed > buffers.allowed) {
-      for (StoredValue& stored : program_.stored)
-        if (std::ranges::binary_search(fragment(from).writes, stored.buffer)) {
-          stored.reason = UnfusedReason::Limit;
-          stored.limit = buffers;
-        }
+      explain(from, UnfusedReason::Limit, buffers);
       return false;
     }
-    for (const AssignedBuffer& assigned : in_place_)
-      if (std::ranges::binary_search(candidate_.writes, assigned.value) &&
-          !reads_only_what_it_replaces(candidate_, assigned))
+    if (share_of_kernel(candidate_, options_.capabilities) < 1) {
+      explain(from, UnfusedReason::Length, {});
+      return false;
+    }
+    for (int number : candidate_.writes)
+      if (const int target = replaced_[static_cast<size_t>(number)];
+          target >= 0 && !reads_only_what_it_replaces(candidate_, {number, target}))
         return false;
     // Nor may a copy into a buffer join what reads it at other places.
     for (int number : candidate_.writes)
@@ -253,12 +267,22 @@ class Grouper {
     return true;
   }
 
+  // Why what a fragment stores stays stored.
+  void explain(int from, UnfusedReason reason, const BufferLimit& limit) {
+    for (int number : fragment(from).writes)
+      if (auto values = stored_.find(number); values != stored_.end())
+        for (size_t i : values->second) {
+          program_.stored[i].reason = reason;
+          program_.stored[i].limit = limit;
+        }
+  }
+
   void drop_unread_stores(int from, int to) {
     std::erase_if(candidate_.phases[0], [&](NodeRef store) {
       const int number = schedule_buffer_of(store->source(0));
       if (!buffer(number).is_temporary()) return false;
-      if (std::ranges::count(in_place_, number, &AssignedBuffer::value)) return false;
-      if (std::ranges::count(program_.assigned, number, &AssignedBuffer::value)) return false;
+      if (replaced_[static_cast<size_t>(number)] >= 0) return false;
+      if (is_assigned_[static_cast<size_t>(number)]) return false;
       return std::ranges::all_of(flow_.readers(number),
                                  [&](int reader) { return reader == from || reader == to; });
     });
@@ -330,8 +354,10 @@ class Grouper {
 
   Rangified& program_;
   Dataflow& flow_;
-  std::span<const AssignedBuffer> in_place_;
   const ScheduleOptions& options_;
+  std::vector<int> replaced_;                  // by buffer: the one whose place it takes, if any
+  std::vector<char> is_assigned_;              // by buffer
+  std::map<int, std::vector<size_t>> stored_;  // by buffer: which of program_.stored
   std::vector<int> levels_;
   Fragment candidate_;
 };

@@ -1,6 +1,7 @@
 #include "schedule/in_place.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/build.h"
 #include "ir/index.h"
@@ -27,12 +28,12 @@ Fragment copy_of(const Rangified& program, int from, int to) {
   return fragment;
 }
 
+// `taken`: values and targets of those that are in place already.
 bool can_be_in_place(const Rangified& program, const Dataflow& flow, const AssignedBuffer& assigned,
-                     const std::vector<AssignedBuffer>& in_place) {
+                     const std::set<int>& taken) {
   const ScheduleBuffer& value = program.buffers[static_cast<size_t>(assigned.value)];
   if (!value.is_temporary()) return false;
-  for (const AssignedBuffer& other : in_place)
-    if (other.value == assigned.value || other.target == assigned.target) return false;
+  if (taken.contains(assigned.value) || taken.contains(assigned.target)) return false;
   const int writer = flow.writer(assigned.value);
   if (!reads_only_what_it_replaces(program.fragments[static_cast<size_t>(writer)], assigned))
     return false;
@@ -61,11 +62,14 @@ bool reads_only_what_it_replaces(const Fragment& fragment, const AssignedBuffer&
 
 std::vector<AssignedBuffer> assign_in_place(Rangified& program, bool enabled) {
   std::vector<AssignedBuffer> in_place, copies;
+  std::set<int> taken;
   Dataflow flow(program);
   for (const AssignedBuffer& assigned : program.assigned) {
-    const bool possible = enabled && can_be_in_place(program, flow, assigned, in_place);
+    const bool possible = enabled && can_be_in_place(program, flow, assigned, taken);
     (possible ? in_place : copies).push_back(assigned);
-    if (possible) flow.write_after_reads(assigned);
+    if (!possible) continue;
+    taken.insert({assigned.value, assigned.target});
+    flow.write_after_reads(assigned);
   }
   // What is copied from may be assigned itself, so all of it is set aside before anything is
   // overwritten.

@@ -152,24 +152,25 @@ std::vector<OverLimit> values_over_limit(const Rangified& program, std::span<con
            "store parts of the expression with contiguous() or realize()");
     for (NodeRef value : chosen)
       if (std::ranges::count(values, value, &OverLimit::value) == 0)
-        values.push_back({value, {static_cast<int>(bound.size()), most_buffers}});
+        values.push_back(
+            {value, UnfusedReason::Limit, {static_cast<int>(bound.size()), most_buffers}});
   }
   return values;
 }
 
 std::vector<NodeRef> with_stored(std::span<const NodeRef> roots, std::span<const OverLimit> values,
-                                 NodeMap<BufferLimit>& reasons) {
+                                 NodeMap<OverLimit>& reasons) {
   NodeMap<NodeRef> images;
-  NodeMap<BufferLimit> moved;
+  NodeMap<OverLimit> moved, wanted;
+  for (const OverLimit& over : values) wanted[over.value] = over;
   for (NodeRef node : topological_order(roots)) {
     std::vector<NodeRef> sources;
     for (NodeRef source : node->sources()) sources.push_back(images[source]);
     NodeRef image = with_sources(node, sources);
-    if (const BufferLimit* before = reasons.find(node)) moved[image] = *before;
-    const auto over = std::ranges::find(values, node, &OverLimit::value);
-    if (over != values.end()) {
+    if (const OverLimit* before = reasons.find(node)) moved[image] = *before;
+    if (const OverLimit* over = wanted.find(node)) {
       image = make(Op::Contiguous, {image});
-      moved[image] = over->limit;
+      moved[image] = *over;
     }
     images[node] = image;
   }

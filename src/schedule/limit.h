@@ -9,10 +9,12 @@
 
 namespace anneal {
 
-// A value to store, and the buffers of the fragment that has too many without it.
+// A value to store, and why: the buffers of the fragment that has too many without it, or its
+// length (divide.h).
 struct OverLimit {
-  NodeRef value;
-  BufferLimit limit;
+  NodeRef value = nullptr;
+  UnfusedReason reason = UnfusedReason::Limit;
+  BufferLimit limit = {};
 };
 
 // One of each fragment that has too many buffers; none where all are within the limit. `memory`:
@@ -23,6 +25,6 @@ std::vector<OverLimit> values_over_limit(const Rangified& program, std::span<con
 // The same roots, in which these values are stored. `reasons` has what was stored before for a
 // limit, as nodes of these roots, and becomes that of the results.
 std::vector<NodeRef> with_stored(std::span<const NodeRef> roots, std::span<const OverLimit> values,
-                                 NodeMap<BufferLimit>& reasons);
+                                 NodeMap<OverLimit>& reasons);
 
 }  // namespace anneal

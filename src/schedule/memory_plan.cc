@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -77,16 +79,86 @@ int64_t most_alive(std::span<const Block> blocks, int steps) {
   return most;
 }
 
-// Beyond this many, orders other than the first are not tried.
+// Beyond this many, what is placed is not compared with all that was placed before.
 constexpr size_t kFewBlocks = 4096;
+
+// Memory that is free at some time: gaps below an end that only grows.
+class FreeGaps {
+ public:
+  // In the tightest gap that is large enough, or at the end.
+  int64_t take(int64_t bytes) {
+    auto fit = by_size_.lower_bound({bytes, 0});
+    if (fit == by_size_.end()) {
+      const bool last_is_free = !gaps_.empty() && end_of(std::prev(gaps_.end())) == end_;
+      const int64_t begin = last_is_free ? remove(std::prev(gaps_.end())) : end_;
+      end_ = begin + bytes;
+      return begin;
+    }
+    const auto [size, begin] = *fit;
+    remove(gaps_.find(begin));
+    if (size > bytes) insert(begin + bytes, size - bytes);
+    return begin;
+  }
+
+  void give_back(int64_t begin, int64_t bytes) {
+    auto next = gaps_.lower_bound(begin);
+    if (next != gaps_.end() && next->first == begin + bytes) {
+      bytes += next->second;
+      remove(next++);
+    }
+    if (next != gaps_.begin() && end_of(std::prev(next)) == begin) {
+      bytes += std::prev(next)->second;
+      begin = remove(std::prev(next));
+    }
+    insert(begin, bytes);
+  }
+
+  int64_t end() const { return end_; }
+
+ private:
+  using Gaps = std::map<int64_t, int64_t>;  // bytes by where they begin
+  static int64_t end_of(Gaps::const_iterator gap) { return gap->first + gap->second; }
+  void insert(int64_t begin, int64_t bytes) {
+    gaps_[begin] = bytes;
+    by_size_.insert({bytes, begin});
+  }
+  int64_t remove(Gaps::const_iterator gap) {
+    const int64_t begin = gap->first;
+    by_size_.erase({gap->second, begin});
+    gaps_.erase(gap);
+    return begin;
+  }
+
+  Gaps gaps_;
+  std::set<std::pair<int64_t, int64_t>> by_size_;
+  int64_t end_ = 0;
+};
+
+// Each block in the order of time, in what is free then.
+Placement place_in_time(std::span<const Block> blocks) {
+  auto block = [&](int i) -> const Block& { return blocks[static_cast<size_t>(i)]; };
+  Placement result{std::vector<int64_t>(blocks.size(), 0), 0};
+  FreeGaps free;
+  const std::vector<int> ends = ordered(blocks.size(), [&](int i) { return block(i).life.last; });
+  auto ended = ends.begin();
+  for (int number : ordered(
+           blocks.size(), [&](int i) { return std::pair(block(i).life.first, -block(i).bytes); })) {
+    for (; block(*ended).life.last < block(number).life.first; ++ended)
+      free.give_back(result.offsets[static_cast<size_t>(*ended)], block(*ended).bytes);
+    result.offsets[static_cast<size_t>(number)] = free.take(block(number).bytes);
+  }
+  result.end = free.end();
+  return result;
+}
 
 Placement arrange(std::span<const Block> blocks, int64_t lower_bound) {
   auto block = [&](int i) -> const Block& { return blocks[static_cast<size_t>(i)]; };
+  if (blocks.size() > kFewBlocks) return place_in_time(blocks);
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   Placement best =
       place(blocks, ordered(blocks.size(), [&](int i) { return -block(i).bytes; }), kNever);
   auto attempt = [&](auto rank) {
-    if (best.end == lower_bound || blocks.size() > kFewBlocks) return;
+    if (best.end == lower_bound) return;
     Placement other = place(blocks, ordered(blocks.size(), rank), best.end);
     if (other.end < best.end) best = std::move(other);
   };

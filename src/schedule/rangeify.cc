@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <numeric>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,12 @@ constexpr double kLaunchCost = 2000;
 constexpr double kModerate = 3;
 // Values that many kernels compute again for themselves would make scheduling slow.
 constexpr size_t kMostUses = 16;
+// Sums over elements that are sums themselves, in one kernel: each loop is unrolled for the others.
+constexpr int kMostNested = 4;
+// Gathers of gathers in one kernel: each place is part of the next one's.
+constexpr int kMostPlaces = 8;
+// Uses that are compared one by one.
+constexpr size_t kFewUses = 16;
 // Where groups of threads have a rectangle of a product each, so many results wide, an operand is
 // made anew for every one of them. That is for nothing where it is a value of memory, little
 // changed.
@@ -82,9 +89,30 @@ struct Root {
   bool is_product = false, has_rows = false;
 };
 
+// The loop of an axis, which belongs to one root alone.
+struct Loop {
+  NodeRef size = nullptr;
+  int depth = 0;  // reductions around it whose elements it is made for
+};
+
+struct UseKey {
+  int root;
+  const Shape* coordinates;
+  NodeRef valid;
+  friend bool operator==(const UseKey&, const UseKey&) = default;
+};
+
+struct UseHash {
+  size_t operator()(const UseKey& key) const {
+    const uint64_t mixed = key.coordinates->key.low ^ key.valid->key.low * 3;
+    return (mixed ^ static_cast<uint64_t>(key.root)) * 0x9e3779b97f4a7c15u >> 16;
+  }
+};
+
 struct State {
   std::vector<Use> uses = {};
-  int root = -1;    // where it is stored
+  std::unordered_map<UseKey, int, UseHash> use_numbers = {};  // of them, where they are many
+  int root = -1;                                              // where it is stored
   int buffer = -1;  // known before the root when it is asked for early
   bool forced = false;
   bool carries = false;  // holds a reduction of its own size that nothing else uses
@@ -248,13 +276,14 @@ class Rangeifier {
 
   // ---- axes
 
-  Axis new_axis(NodeRef size) {
+  Axis new_axis(NodeRef size, int depth = 0) {
     const int64_t most = std::max<int64_t>(1, bounds(size).max);
     NodeRef variable = make_variable(fmt::format("axis{}", axes_++), 0, most - 1);
     if (!is_static(size)) {
       const Limit limit{variable, size};
       limits_.push_back(std::make_unique<LimitScope>(std::span(&limit, 1)));
     }
+    axis_loops_[variable] = {size, depth};
     return {variable, size};
   }
 
@@ -262,12 +291,22 @@ class Rangeifier {
 
   int add_use(NodeRef node, int the_root, const Shape* coordinates, NodeRef valid) {
     if (node->dtype == DType::Index) return -1;
-    std::vector<Use>& uses = state(node).uses;
-    for (size_t i = 0; i < uses.size(); ++i)
-      if (uses[i].root == the_root && uses[i].coordinates == coordinates && uses[i].valid == valid)
-        return static_cast<int>(i);
-    uses.push_back({the_root, coordinates, valid});
-    return static_cast<int>(uses.size()) - 1;
+    State& s = state(node);
+    const int next = static_cast<int>(s.uses.size());
+    if (s.uses.size() < kFewUses) {
+      for (int i = 0; i < next; ++i) {
+        const Use& use = s.uses[static_cast<size_t>(i)];
+        if (use.root == the_root && use.coordinates == coordinates && use.valid == valid) return i;
+      }
+    } else {
+      for (size_t i = s.use_numbers.size(); i < s.uses.size(); ++i)
+        s.use_numbers.emplace(UseKey{s.uses[i].root, s.uses[i].coordinates, s.uses[i].valid},
+                              static_cast<int>(i));
+      const auto [known, fresh] = s.use_numbers.emplace(UseKey{the_root, coordinates, valid}, next);
+      if (!fresh) return known->second;
+    }
+    s.uses.push_back({the_root, coordinates, valid});
+    return next;
   }
 
   void visit(NodeRef node) {
@@ -382,11 +421,14 @@ class Rangeifier {
   void propagate_reduce(NodeRef node, Use& use) {
     std::vector<NodeRef> coordinates(use.coordinates->dims().begin(),
                                      use.coordinates->dims().end());
+    int depth = 1;
+    for (NodeRef coordinate : coordinates)
+      if (const Loop* loop = axis_loops_.find(coordinate)) depth = std::max(depth, loop->depth + 1);
     for (int64_t axis : node->axes()) {
       const auto i = static_cast<size_t>(axis);
       NodeRef size = node->source(0)->dim(i);
       if (is_static(size) && static_value(size) == 1) continue;
-      Axis added = new_axis(size);
+      Axis added = new_axis(size, depth);
       root(use.root).all.push_back(added);
       coordinates[i] = added.variable;
       use.axes.push_back(added.variable);
@@ -410,16 +452,23 @@ class Rangeifier {
   // The scalar of a value that coordinates depend on, before the walk has reached it. What is not
   // simply computed is stored.
   NodeRef early_scalar(NodeRef node, const Shape* coordinates, NodeRef valid) {
+    std::vector<NodeRef> gates;  // of pads on the way
+    for (; is_movement(node->op); node = node->source(0)) {
+      IndexMap map =
+          through(node, {{coordinates->dims().begin(), coordinates->dims().end()}, valid});
+      coordinates = current_graph().intern_shape(map.coordinates);
+      valid = map.valid;
+      if (node->op == Op::Pad) gates.push_back(valid);
+    }
+    NodeRef scalar = early_value(node, coordinates, valid);
+    for (size_t i = gates.size(); i-- > 0;) scalar = gated(gates[i], scalar);
+    return scalar;
+  }
+
+  NodeRef early_value(NodeRef node, const Shape* coordinates, NodeRef valid) {
     if (node->dtype == DType::Index) return node;
     if (node->op == Op::Const) return make_const(node->scalar());
     if (node->op == Op::Iota) return iota(node, coordinates);
-    if (is_movement(node->op)) {
-      IndexMap map =
-          through(node, {{coordinates->dims().begin(), coordinates->dims().end()}, valid});
-      NodeRef source =
-          early_scalar(node->source(0), current_graph().intern_shape(map.coordinates), map.valid);
-      return node->op == Op::Pad ? gated(map.valid, source) : source;
-    }
     if (is_elementwise(node->op) && !state(node).forced && cost_.of_element(node) < kCheapIndex) {
       std::vector<NodeRef> sources;
       for (NodeRef source : node->tensors())
@@ -438,8 +487,14 @@ class Rangeifier {
 
   double evaluations(const Use& use) {
     double count = 1;
-    for (const Axis& axis : root(use.root).all)
-      if (depends(*use.coordinates, axis.variable)) count *= size_estimate(axis.size);
+    std::vector<NodeRef> counted;
+    for (NodeRef coordinate : use.coordinates->dims())
+      for (NodeRef variable : variables_of(coordinate).list) {
+        const Loop* loop = axis_loops_.find(variable);
+        if (!loop || std::ranges::count(counted, variable) > 0) continue;
+        counted.push_back(variable);
+        count *= size_estimate(loop->size);
+      }
     return count;
   }
 
@@ -450,13 +505,17 @@ class Rangeifier {
 
   struct Variables {
     std::vector<NodeRef> list;
+    int places = 0;  // that are computed, as a gather's
     bool contains(NodeRef variable) const { return std::ranges::count(list, variable) > 0; }
   };
   const Variables& variables_of(NodeRef expression) {
     if (Variables* known = variables_.find(expression)) return *known;
     Variables found;
     for (NodeRef node : topological_order({&expression, 1}))
-      if (node->op == Op::Variable) found.list.push_back(node);
+      if (node->op == Op::Variable)
+        found.list.push_back(node);
+      else if (node->op == Op::AsIndex)
+        ++found.places;
     return *variables_.insert(expression, std::move(found)).first;
   }
 
@@ -484,6 +543,10 @@ class Rangeifier {
     double again = 0;
     const double elements = element_estimate(*node->shape);
     for (const Use& use : s.uses) again += evaluations(use);
+    if (node->op == Op::Gather && is_deep(s)) {
+      why->reason = UnfusedReason::Length;
+      return false;
+    }
     if (groups_make_operands_ && times_made_for_products(s, elements) >= 2 &&
         !cost_.is_near_memory(node))
       return false;
@@ -505,6 +568,15 @@ class Rangeifier {
     const double narrow = cost_.of_memory(DType::F32) - cost_.of_memory(node->dtype);
     if (why->cost <= near * (elements + again) * narrow) why->reason = UnfusedReason::Dtype;
     return why->cost <= 0;
+  }
+
+  // Whether it is wanted at places that are found through many others.
+  bool is_deep(const State& s) {
+    return std::ranges::any_of(s.uses, [&](const Use& use) {
+      return std::ranges::any_of(use.coordinates->dims(), [&](NodeRef coordinate) {
+        return variables_of(coordinate).places >= kMostPlaces;
+      });
+    });
   }
 
   // How often each element would be made as an operand of products, by groups of threads.
@@ -544,8 +616,9 @@ class Rangeifier {
     std::vector<NodeRef> rows;
     for (NodeRef coordinate : use.coordinates->dims()) {
       if (is_static(coordinate)) continue;
-      const bool is_axis = std::ranges::count(in.all, coordinate, &Axis::variable) > 0;
-      if (!is_axis || std::ranges::count(rows, coordinate) > 0) return refuse(UnfusedReason::Shape);
+      const Loop* loop = axis_loops_.find(coordinate);
+      if (!loop || std::ranges::count(rows, coordinate) > 0) return refuse(UnfusedReason::Shape);
+      if (loop->depth >= kMostNested) return refuse(UnfusedReason::Length);
       rows.push_back(coordinate);
     }
     if (evaluations(use) < elements) return refuse(UnfusedReason::Shape);  // some are not wanted
@@ -666,6 +739,7 @@ class Rangeifier {
   std::deque<Root> roots_;
   std::deque<std::vector<Use>> own_;  // of each root
   NodeMap<Variables> variables_;
+  NodeMap<Loop> axis_loops_;  // by axis
   std::vector<std::unique_ptr<LimitScope>> limits_;
   int axes_ = 0;
   Rangified result_;

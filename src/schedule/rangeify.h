@@ -15,6 +15,7 @@ struct Fragment {
   std::vector<NodeRef> nodes;                // of the program, that are computed in it
   bool is_product = false;                   // sums products, as a matmul or a convolution does
   std::vector<int> reads, writes;            // buffers, each once, ascending: see refresh()
+  double operations = 0;                     // code_size() of all phases: see refresh()
   std::vector<NodeRef> tile_axes;            // see KernelBody
   std::vector<int> tiles;
 

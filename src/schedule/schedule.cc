@@ -8,6 +8,7 @@
 #include "ir/node_map.h"
 #include "schedule/canonical.h"
 #include "schedule/dataflow.h"
+#include "schedule/divide.h"
 #include "schedule/flatten_axes.h"
 #include "schedule/group.h"
 #include "schedule/in_place.h"
@@ -25,6 +26,11 @@ namespace anneal {
 namespace {
 
 constexpr int kMostRounds = 100;  // of storing something more to keep a limit
+// Of dividing what is too long: the first one nearly always does it, and a kernel that is somewhat
+// too long is no mistake.
+constexpr int kMostDivisions = 8;
+// It takes long to find what keeps a limit among more.
+constexpr size_t kManyNodes = 2048;
 
 bool enabled(const ScheduleOptions& options, std::string_view pass) {
   return std::ranges::count(options.disabled, pass) == 0;
@@ -135,6 +141,7 @@ std::string_view name(UnfusedReason reason) {
     case UnfusedReason::Shape: return "shape";
     case UnfusedReason::Dtype: return "dtype";
     case UnfusedReason::Size: return "size";
+    case UnfusedReason::Length: return "length";
   }
   return "";
 }
@@ -149,7 +156,7 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
   const bool groups_make_operands =
       options.capabilities.group_threads > 0 && options.capabilities.stage_products;
   if (groups_make_operands && enabled(options, "slopes")) copies = store_slopes(copies);
-  NodeMap<BufferLimit> stored_for_limits;
+  NodeMap<OverLimit> stored_for_limits;
   for (int round = 0;; ++round) {
     Rangified program = rangeify(copies, options);
     const std::vector<AssignedBuffer> in_place =
@@ -161,17 +168,22 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
       for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
     }
     if (enabled(options, "group")) group_fragments(program, flow, in_place, options);
-    const std::vector<OverLimit> values =
-        values_over_limit(program, memory_of(program, in_place), options.capabilities.max_buffers);
+    const bool divide = enabled(options, "divide") && round < kMostDivisions;
+    std::vector<OverLimit> values;
+    if (divide) values = values_over_length(program, options.capabilities, kManyNodes);
+    if (values.empty())
+      values = values_over_limit(program, memory_of(program, in_place),
+                                 options.capabilities.max_buffers);
+    if (values.empty() && divide) values = values_over_length(program, options.capabilities);
     if (!values.empty()) {
       if (round == kMostRounds) throw InternalError("no end of values to store for a limit");
       copies = with_stored(copies, values, stored_for_limits);
       continue;
     }
     for (const WantedValue& wanted : program.wanted)
-      if (const BufferLimit* limit = stored_for_limits.find(wanted.value))
+      if (const OverLimit* over = stored_for_limits.find(wanted.value))
         program.stored.push_back(
-            {wanted.value->source(0), wanted.buffer, UnfusedReason::Limit, 0, *limit});
+            {wanted.value->source(0), wanted.buffer, over->reason, 0, over->limit});
     if (enabled(options, "pick")) pick_terms(program);
     if (options.capabilities.group_threads > 0 && enabled(options, "masks")) keep_masks(program);
     if (options.capabilities.group_threads > 0 && enabled(options, "flatten"))

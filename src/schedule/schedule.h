@@ -34,7 +34,7 @@ struct KernelPart {
 // The parts of a phase are independent of each other; a phase begins when the one before has ended.
 using KernelPhase = std::vector<KernelPart>;
 
-enum class UnfusedReason : uint8_t { Reuse, Limit, Reduce, Shape, Dtype, Size };
+enum class UnfusedReason : uint8_t { Reuse, Limit, Reduce, Shape, Dtype, Size, Length };
 std::string_view name(UnfusedReason reason);
 
 // How many buffers one kernel would have bound, and how many it may.
@@ -66,7 +66,7 @@ struct Schedule {
 };
 
 // Passes to leave out, by name, for tests: "spread-scatter", "slopes", "inline", "in-place",
-// "tile", "group", "pick", "masks", "flatten", "matrices", "split-reduce", "merge".
+// "tile", "group", "divide", "pick", "masks", "flatten", "matrices", "split-reduce", "merge".
 struct ScheduleOptions {
   Capabilities capabilities;
   std::vector<std::string> disabled;

@@ -13,6 +13,10 @@
 namespace anneal {
 namespace {
 
+// Of more pieces, as many at a time are joined and stored first: an element is then looked for
+// among few, and no kernel holds all of them.
+constexpr size_t kMostPieces = 32;
+
 // Pieces one after another. Each is padded to the whole, and a position reads the piece it lies in,
 // so that every bit arrives as it was: a sum of padded pieces would turn -0 into 0.
 class Joint {
@@ -113,6 +117,15 @@ NodeRef join(std::vector<NodeRef> pieces, size_t axis) {
   NodeRef first = pieces[0];
   std::erase_if(pieces, [&](NodeRef piece) { return is_number(piece->dim(axis), 0); });
   if (pieces.empty()) return first;
+  while (pieces.size() > kMostPieces) {
+    std::vector<NodeRef> groups;
+    for (size_t i = 0; i < pieces.size(); i += kMostPieces) {
+      const size_t count = std::min(kMostPieces, pieces.size() - i);
+      NodeRef group = Joint(std::span(pieces).subspan(i, count), axis).node();
+      groups.push_back(count > 1 ? make(Op::Contiguous, {group}) : group);
+    }
+    pieces = std::move(groups);
+  }
   return Joint(pieces, axis).node();
 }
 

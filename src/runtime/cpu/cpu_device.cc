@@ -11,6 +11,7 @@
 #include "base/call_site.h"
 #include "base/huge_memory.h"
 #include "base/machine.h"
+#include "base/progress.h"
 #include "kernel/lower.h"
 #include "runtime/cpu/kernel_cache.h"
 #include "runtime/cpu/memory.h"
@@ -48,11 +49,13 @@ class CpuExecutable : public Executable {
  public:
   CpuExecutable(const Schedule& schedule, std::span<const NodeRef> variables,
                 const Capabilities& capabilities) {
-    const DistinctBodies distinct = distinct_bodies(schedule);
+    const ShiftedBodies distinct = shifted_bodies(schedule);
     GraphScope scope(*schedule.graph);
     std::vector<Program> programs;
     std::vector<NodeRef> cells;
+    const auto count = static_cast<int64_t>(distinct.bodies.size());
     for (const KernelBody* body : distinct.bodies) {
+      report_progress({"lower", static_cast<int64_t>(programs.size()), count});
       LoweredBody lowered = lower(*body, {.capabilities = capabilities, .disabled = {}});
       programs.push_back(std::move(lowered.program));
       cells.push_back(lowered.cells);
@@ -67,7 +70,8 @@ class CpuExecutable : public Executable {
       for (const KernelPhase& phase : kernel.phases) {
         phases_.push_back(parts_.size());
         for (const KernelPart& part : phase) {
-          const auto body = static_cast<size_t>(distinct.of_part[next++]);
+          const auto body = static_cast<size_t>(distinct.of_part[next]);
+          add_offsets(part, distinct.offsets[next++]);
           parts_.push_back({kernels_[body], body, arguments_.size(), sizes_.size()});
           arguments_.insert(arguments_.end(), part.arguments.begin(), part.arguments.end());
           for (NodeRef variable : part.body.variables)
@@ -86,8 +90,9 @@ class CpuExecutable : public Executable {
     std::vector<void*> buffers;
     std::vector<int64_t> sizes;
     buffers.reserve(arguments_.size());
-    for (int number : arguments_)
-      buffers.push_back(address(arguments.buffers[static_cast<size_t>(number)]));
+    for (size_t i = 0; i < arguments_.size(); ++i)
+      buffers.push_back(address(arguments.buffers[static_cast<size_t>(arguments_[i])]) +
+                        offsets_[i]);
     for (int number : sizes_) sizes.push_back(arguments.sizes[static_cast<size_t>(number)]);
 
     Workers& all = workers();
@@ -102,6 +107,14 @@ class CpuExecutable : public Executable {
     size_t body;              // among the cells
     size_t arguments, sizes;  // where its own begin
   };
+
+  // In bytes, for each of the arguments of a part.
+  void add_offsets(const KernelPart& part, const std::vector<int64_t>& elements) {
+    offsets_.resize(arguments_.size() + part.arguments.size(), 0);
+    for (size_t i = 0; i < elements.size(); ++i)
+      offsets_[arguments_.size() + i] =
+          elements[i] * static_cast<int64_t>(byte_size(part.body.buffers[i]->dtype));
+  }
 
   static int number_of(NodeRef variable, std::span<const NodeRef> variables) {
     for (size_t i = 0; i < variables.size(); ++i)
@@ -138,7 +151,8 @@ class CpuExecutable : public Executable {
   std::vector<Part> parts_;
   std::vector<size_t> phases_;  // where the parts of each begin
   std::vector<int> arguments_, sizes_;
-  IndexProgram cells_;  // by body
+  std::vector<int64_t> offsets_;  // in bytes, of each argument
+  IndexProgram cells_;            // by body
   std::vector<int64_t> static_cells_;
   int64_t local_bytes_ = 0;
 };

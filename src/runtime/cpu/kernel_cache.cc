@@ -12,6 +12,7 @@
 #include <anneal/error.h>
 
 #include "base/key.h"
+#include "base/progress.h"
 #include "kernel/program_content.h"
 #include "runtime/cpu/image_file.h"
 #include "runtime/cpu/thread_pool.h"
@@ -145,8 +146,10 @@ void KernelCache::add(std::span<Missing> missing) {
     one.loaded = load(one);
     if (!one.loaded) to_compile.push_back(&one);
   }
+  std::atomic<int64_t> compiled = 0;
   run_on_threads(to_compile.size(), options_.threads, [&](size_t i) {
     to_compile[i]->image = compile_image(*to_compile[i]->program, options_.target);
+    report_progress({"compile", ++compiled, static_cast<int64_t>(to_compile.size())});
   });
   std::vector<const CodeImage*> images;
   for (const Missing& one : missing) images.push_back(&one.image);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
+#include "base/progress.h"
 #include "runtime/distinct_bodies.h"
 #include "runtime/webgpu/buffer_pool.h"
 #include "runtime/webgpu/gpu_kernel.h"
@@ -77,6 +78,8 @@ class GpuExecutable : public Executable {
     GraphScope scope(*schedule.graph);
     std::vector<NodeRef> cells, elements;
     for (const KernelBody* body : distinct.bodies) {
+      report_progress({"lower", static_cast<int64_t>(kernels_.size()),
+                       static_cast<int64_t>(distinct.bodies.size())});
       GpuKernel made = make_gpu_kernel(*body, capabilities, gpu());
       cells.push_back(made.cells);
       kernels_.push_back({std::move(made), fmt::format("kernel{}", kernels_.size()), {}});

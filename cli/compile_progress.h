@@ -1,0 +1,15 @@
+// A line on the terminal while something compiles for long. Gone when it is done.
+#pragma once
+
+namespace anneal::cli {
+
+// Only where standard error is a terminal, and not before two seconds have gone by.
+class CompileProgressLine {
+ public:
+  CompileProgressLine();
+  ~CompileProgressLine();
+  CompileProgressLine(const CompileProgressLine&) = delete;
+  CompileProgressLine& operator=(const CompileProgressLine&) = delete;
+};
+
+}  // namespace anneal::cli

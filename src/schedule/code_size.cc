@@ -1,0 +1,78 @@
+#include "schedule/code_size.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "ir/node_map.h"
+#include "schedule/match_axes.h"
+
+namespace anneal {
+namespace {
+
+// Kernels know 256 (kernel/axis_form.h), and split some of those they are given.
+constexpr size_t kMostAxes = 128;
+// The loop around a reduction, its accumulators and what is left over at its end.
+constexpr double kReduction = 16;
+
+// Axes of different sizes or depths. As canonical.cc names them: reductions that are not inside
+// each other share theirs.
+size_t count_axes(const Fragment& fragment) {
+  std::set<std::tuple<int, size_t, int64_t>> names;
+  std::set<NodeRef> of_stores;
+  for (const std::vector<NodeRef>& stores : fragment.phases) {
+    NodeMap<int> height;
+    for (NodeRef node : topological_order(stores)) {
+      int inside = 0;
+      for (NodeRef source : node->sources()) inside = std::max(inside, height[source]);
+      height[node] = inside + (is_reduce_over(node->op) ? 1 : 0);
+      if (!is_reduce_over(node->op)) continue;
+      for (size_t i = 1; i < node->source_count; ++i)
+        names.emplace(inside, i, node->source(i)->arg.symbol->second);
+    }
+    for (NodeRef store : stores)
+      of_stores.insert(store_axes(store).begin(), store_axes(store).end());
+  }
+  return names.size() + of_stores.size();
+}
+
+}  // namespace
+
+double code_size(NodeRef node) {
+  if (is_reduce(node->op) || is_reduce_over(node->op)) return kReduction;
+  switch (node->op) {
+    case Op::Const: return node->dtype == DType::Index ? 0 : 1;  // loaded from memory
+    case Op::Variable:
+    case Op::Buffer: return 0;
+    case Op::Sin:
+    case Op::Cos:
+    case Op::Pow: return 50;
+    case Op::Threefry: return 100;
+    case Op::Exp:
+    case Op::Exp2:
+    case Op::Log:
+    case Op::Log2:
+    case Op::Tanh:
+    case Op::Erf: return 16;
+    case Op::Gather:
+    case Op::AsIndex: return 32;
+    case Op::FloorDiv:
+    case Op::Mod: return 8;
+    case Op::Load:
+    case Op::Store:
+    case Op::StoreAdd: return 4;
+    case Op::Pad: return 4;  // two conditions
+    default: return is_movement(node->op) ? 0 : 1;
+  }
+}
+
+double share_of_kernel(const Fragment& fragment, const Capabilities& capabilities) {
+  double share =
+      static_cast<double>(capabilities.most_operations) / std::max(1.0, fragment.operations);
+  if (fragment.axes.size() > kMostAxes)
+    share =
+        std::min(share, static_cast<double>(kMostAxes) / static_cast<double>(count_axes(fragment)));
+  return share;
+}
+
+}  // namespace anneal
