@@ -156,13 +156,16 @@ void write_table(const KernelsOptions& options, const KernelListing& listing,
 // What each reason says of a value.
 std::string_view meaning(UnfusedReason reason) {
   switch (reason) {
-    case UnfusedReason::Reuse: return "several need it";
-    case UnfusedReason::Limit: return "the device has no room for more in one kernel";
-    case UnfusedReason::Reduce: return "a sum of sums would repeat the inner one";
+    case UnfusedReason::Reuse: return "to compute it again costs more than to store it";
+    case UnfusedReason::Dtype: return "the same, because its dtype is narrow";
+    case UnfusedReason::Uses: return "too many would compute it for themselves";
+    case UnfusedReason::Reduce: return "a reduction would be made again";
+    case UnfusedReason::Product: return "groups of threads would make an operand again and again";
     case UnfusedReason::Shape: return "others run over it in another order or shape";
-    case UnfusedReason::Dtype:
-      return "its dtype is narrow: reading it costs less than computing it again";
     case UnfusedReason::Size: return "too few rows would be left to share the work";
+    case UnfusedReason::Order: return "something else has to be computed in between";
+    case UnfusedReason::Limit: return "the device has no room for more in one kernel";
+    case UnfusedReason::Disabled: return "values are not computed where they are used";
   }
   return "";
 }
@@ -170,6 +173,13 @@ std::string_view meaning(UnfusedReason reason) {
 std::string limit_line(const BufferLimit& limit) {
   return fmt::format("{:<20} one kernel would bind {} buffers, the device allows {}\n", "",
                      limit.needed, limit.allowed);
+}
+
+// Where costs decided, both of them.
+std::string cost_text(const UnfusedCost& cost) {
+  return cost.decided() ? fmt::format("{} us again, {} us stored", micro(cost.again * 1e-9),
+                                      micro(cost.stored * 1e-9))
+                        : "";
 }
 
 // A value has one line, however many kernels load it.
@@ -185,15 +195,15 @@ void write_unfused(const KernelsOptions& options, const Schedule& schedule) {
   if (values.empty()) return;
   std::ranges::stable_sort(values, {}, &UnfusedEdge::producer);
 
-  write("\nnot fused: stored by one kernel for others; fusing would cost so much more\n");
+  write(
+      "\nnot fused: stored by one kernel for others, what decided it, and costs where they did\n");
   std::map<UnfusedReason, size_t> reasons;
   for (const UnfusedEdge* edge : values) {
     ++reasons[edge->reason];
     const std::string edges =
         fmt::format("{:>3} > {}", edge->producer, fmt::join(readers[edge->buffer], ", "));
-    write(fmt::format("{:<20} {:<7} {:<24} {:>10}  {}\n", edges, name(edge->reason),
-                      edge->value ? type_text(edge->value) : std::string(),
-                      fmt::format("{:.1f} us", edge->cost * 1e-3),
+    write(fmt::format("{:<20} {:<8} {:<24} {:<33}  {}\n", edges, name(edge->reason),
+                      edge->value ? type_text(edge->value) : std::string(), cost_text(edge->cost),
                       paint(Colour::Dim, origin_of(edge->value))));
     if (edge->reason == UnfusedReason::Limit) write(limit_line(edge->limit));
   }
@@ -277,7 +287,8 @@ Json edge_json(const UnfusedEdge& edge) {
       .set("consumer", edge.consumer)
       .set("buffer", edge.buffer)
       .set("reason", name(edge.reason))
-      .set("cost_ns", edge.cost)
+      .set("again_ns", edge.cost.decided() ? Json(edge.cost.again) : Json())
+      .set("stored_ns", edge.cost.decided() ? Json(edge.cost.stored) : Json())
       .set("value", edge.value ? Json(type_text(edge.value)) : Json())
       .set("origin", origin_of(edge.value));
   if (edge.reason == UnfusedReason::Limit)

@@ -89,7 +89,17 @@ TEST_CASE("cli: kernels --json is the schedule") {
         CHECK(edge["producer"] == schedule.unfused[i].producer);
         CHECK(edge["consumer"] == schedule.unfused[i].consumer);
         CHECK(edge["reason"] == name(schedule.unfused[i].reason));
-        CHECK(edge["cost_ns"] == schedule.unfused[i].cost);
+        // Costs are there where they decided, and only there.
+        const UnfusedCost& cost = schedule.unfused[i].cost;
+        const bool by_cost = edge["reason"] == "reuse" || edge["reason"] == "dtype";
+        CHECK(cost.decided() == by_cost);
+        CHECK(edge["again_ns"].is_null() == !by_cost);
+        CHECK(edge["stored_ns"].is_null() == !by_cost);
+        if (!by_cost) continue;
+        CHECK(edge["again_ns"] == cost.again);
+        CHECK(edge["stored_ns"] == cost.stored);
+        CHECK(cost.again > cost.stored);
+        CHECK(cost.stored > 0);
       }
     }
 }

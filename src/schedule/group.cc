@@ -27,7 +27,13 @@ class Grouper {
  public:
   Grouper(Rangified& program, Dataflow& flow, std::span<const AssignedBuffer> in_place,
           const ScheduleOptions& options)
-      : program_(program), flow_(flow), in_place_(in_place), options_(options) {}
+      : program_(program),
+        flow_(flow),
+        in_place_(in_place),
+        options_(options),
+        stored_(program.buffers.size()) {
+    for (StoredValue& value : program.stored) stored_[static_cast<size_t>(value.buffer)] = &value;
+  }
 
   void run() {
     // Consumers late in the order take their producers in, which took theirs in before.
@@ -37,6 +43,11 @@ class Grouper {
   }
 
  private:
+  struct Refusal {
+    UnfusedReason reason = UnfusedReason::Order;
+    BufferLimit limit = {};
+  };
+
   Fragment& fragment(int number) { return program_.fragments[static_cast<size_t>(number)]; }
   const ScheduleBuffer& buffer(int number) { return program_.buffers[static_cast<size_t>(number)]; }
   int level(int number) { return levels_[static_cast<size_t>(number)]; }
@@ -136,10 +147,23 @@ class Grouper {
       if (std::ranges::count(common, match) == 0) return false;  // an inner loop's
     const bool same_space = consumer_alike && producer_alike && renaming->size() == common.size();
     if (producer.is_product && (!same_space || has_reductions(consumer))) return false;
-    if (flow_.has_detour(from, to)) return false;
-    if (!has_reductions(producer) && holds_others_up(from, to)) return false;
+    if (flow_.has_detour(from, to)) return refuse(from, to, {UnfusedReason::Order});
+    if (!has_reductions(producer) && holds_others_up(from, to))
+      return refuse(from, to, {UnfusedReason::Order});
     merge(from, to, *renaming);
-    return committed(from, to);
+    return committed(from, to) || refuse(from, to, refusal_);
+  }
+
+  // A producer and its consumer fit and stay apart: that decides, and no cost.
+  bool refuse(int producer, int consumer, const Refusal& refusal) {
+    for (int number : fragment(producer).writes) {
+      StoredValue* value = stored_[static_cast<size_t>(number)];
+      if (!value || !std::ranges::binary_search(fragment(consumer).reads, number)) continue;
+      value->reason = refusal.reason;
+      value->cost = {};
+      value->limit = refusal.limit;
+    }
+    return false;
   }
 
   // Whether others that need the producer would have to wait for something that only the consumer
@@ -223,30 +247,29 @@ class Grouper {
     return static_cast<int>(pieces.size());
   }
 
+  bool not_committed(UnfusedReason reason, BufferLimit limit = {}) {
+    refusal_ = {reason, limit};
+    return false;
+  }
+
+  // Whether the candidate takes the place of the two; refusal_ says why not.
   bool committed(int from, int to) {
-    if (!has_enough_rows(fragment(from), fragment(to))) return false;
+    if (!has_enough_rows(fragment(from), fragment(to))) return not_committed(UnfusedReason::Size);
     drop_unread_stores(from, to);
-    if (scatters(candidate_)) return false;
+    if (scatters(candidate_)) return not_committed(UnfusedReason::Shape);
     candidate_.refresh();
     const BufferLimit buffers{pieces_of_memory(candidate_),
                               std::min(kMostBuffers, options_.capabilities.max_buffers)};
-    if (buffers.needed > buffers.allowed) {
-      for (StoredValue& stored : program_.stored)
-        if (std::ranges::binary_search(fragment(from).writes, stored.buffer)) {
-          stored.reason = UnfusedReason::Limit;
-          stored.limit = buffers;
-        }
-      return false;
-    }
+    if (buffers.needed > buffers.allowed) return not_committed(UnfusedReason::Limit, buffers);
     for (const AssignedBuffer& assigned : in_place_)
       if (std::ranges::binary_search(candidate_.writes, assigned.value) &&
           !reads_only_what_it_replaces(candidate_, assigned))
-        return false;
+        return not_committed(UnfusedReason::Order);
     // Nor may a copy into a buffer join what reads it at other places.
     for (int number : candidate_.writes)
       if (std::ranges::binary_search(candidate_.reads, number) &&
           !reads_only_what_it_replaces(candidate_, {number, number}))
-        return false;
+        return not_committed(UnfusedReason::Order);
     fragment(to) = std::move(candidate_);
     fragment(from) = Fragment{};
     flow_.merge(from, to);
@@ -334,6 +357,8 @@ class Grouper {
   const ScheduleOptions& options_;
   std::vector<int> levels_;
   Fragment candidate_;
+  Refusal refusal_{};
+  std::vector<StoredValue*> stored_;  // by buffer; null: it has to be stored
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ struct StoredValue {
   NodeRef value;
   int buffer;
   UnfusedReason reason;
-  double cost;
+  UnfusedCost cost = {};
   BufferLimit limit = {};
 };
 
