@@ -10,11 +10,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <anneal/error.h>
-
 #include "base/call_site.h"
+#include "busy.h"
 #include "chosen_device.h"
 #include "codegen/llvm/compile.h"
+#include "failure.h"
 #include "ir/print.h"
 #include "json.h"
 #include "kernel_listing.h"
@@ -83,10 +83,9 @@ void check_form(const SourceForm* form, const ChosenDevice& device) {
   if (!form || form->lanes == Lanes::Either) return;
   const bool groups = device.capabilities().group_threads > 0;
   if (groups == (form->lanes == Lanes::Groups)) return;
-  throw UserError(fmt::format("kernels of device \"{}\" have no {}", device.name(), form->name),
-                  groups ? "ask for --source wgsl, or add --device cpu"
-                         : "ask for --source llvm or asm, or add --device webgpu",
-                  {});
+  throw UsageError(fmt::format("kernels of device \"{}\" have no {}", device.name(), form->name),
+                   groups ? "ask for --source wgsl, or add --device cpu"
+                          : "ask for --source llvm or asm, or add --device webgpu");
 }
 
 bool is_wanted(const KernelsOptions& options, size_t kernel) {
@@ -340,12 +339,14 @@ void kernels(const KernelsOptions& options) {
   const SourceForm* form = wanted_form(options);  // before the work
   const ChosenDevice device(options.device);
   check_form(form, device);
-  const models::Program program = row.build();
-  const KernelListing listing = list_kernels(program, options.forward, device.kernel_device());
+  const KernelListing listing = [&] {
+    const Busy busy(fmt::format("compiling {}", row.name));
+    return list_kernels(row.build(), options.forward, device.kernel_device());
+  }();
   const GraphScope scope(*listing.schedule.graph);
   if (options.kernel >= static_cast<int>(listing.kernels.size()))
-    throw UserError(fmt::format("{} has no kernel {}", row.name, options.kernel),
-                    fmt::format("they are numbered from 0 to {}", listing.kernels.size() - 1), {});
+    throw UsageError(fmt::format("{} has no kernel {}", row.name, options.kernel),
+                     fmt::format("they are numbered from 0 to {}", listing.kernels.size() - 1));
   const KernelTimes times =
       options.time ? time_kernels(listing.schedule, device.kernel_device()) : KernelTimes();
   options.json ? write_json(row, options, device, listing, times)
