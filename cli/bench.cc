@@ -6,11 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <anneal/error.h>
-
 #include "bench_cases.h"
 #include "bench_compiler.h"
-#include "output.h"
+#include "failure.h"
 
 namespace anneal::cli {
 namespace {
@@ -60,8 +58,8 @@ bool bench(const BenchOptions& options) {
       if (options.name == row.name || options.name == kAll) row.run(context);
   }
   if (report.empty())
-    throw UserError(fmt::format("no case of {} contains '{}'", options.name, options.only),
-                    fmt::format("anneal bench {} runs them all", options.name), {});
+    throw UsageError(fmt::format("no case of {} contains '{}'", options.name, options.only),
+                     fmt::format("anneal bench {} runs them all", options.name));
   report.finish();
   return true;
 }

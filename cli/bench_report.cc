@@ -67,6 +67,7 @@ void BenchReport::add(BenchRow row) {
                          19 - std::min<size_t>(row.unit.size(), 8), ratio_text(row),
                          paint(Colour::Dim, row.peer));
     write(line + "\n");
+    flush();
   }
   rows_.push_back(std::move(row));
 }

@@ -6,6 +6,7 @@
 
 #include <anneal/error.h>
 
+#include "failure.h"
 #include "json.h"
 #include "output.h"
 #include "runtime/cpu/kernel_folder.h"
@@ -88,9 +89,9 @@ void show_removed(const KernelFolder::Contents& removed, const std::string& dire
 void set_limit(const std::string& directory, const std::string& text, bool json) {
   const std::optional<int64_t> bytes = parse_bytes(text);
   if (!bytes)
-    throw UserError(text.empty() ? "there is no number of bytes"
-                                 : fmt::format("\"{}\" is no number of bytes", text),
-                    "anneal cache limit 512M, or 536870912", {});
+    throw UsageError(text.empty() ? "there is no number of bytes"
+                                  : fmt::format("\"{}\" is no number of bytes", text),
+                     "anneal cache limit 512M, or 536870912");
   if (!keep_cache_limit(directory, *bytes))
     throw UserError(fmt::format("cannot write to {}", directory),
                     "make it writable, or name another folder in ANNEAL_CACHE_DIR", {});
@@ -108,8 +109,8 @@ void cache(const CacheOptions& options) {
   if (std::ranges::count(kActions, options.action) == 0)
     fail_unknown("action", options.action, kActions);
   if (options.action != "limit" && !options.bytes.empty())
-    throw UserError(fmt::format("cache {} takes no \"{}\"", options.action, options.bytes),
-                    "anneal cache limit BYTES sets the limit", {});
+    throw UsageError(fmt::format("cache {} takes no \"{}\"", options.action, options.bytes),
+                     "anneal cache limit BYTES sets the limit");
   const std::string directory = directory_or_fail();
   if (options.action == "show") return show(directory, options.json);
   if (options.action == "limit") return set_limit(directory, options.bytes, options.json);

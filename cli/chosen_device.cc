@@ -4,9 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <anneal/error.h>
-
-#include "output.h"
+#include "failure.h"
+#include "library_messages.h"
 #include "runtime/executor.h"
 
 namespace anneal::cli {
@@ -15,14 +14,15 @@ ChosenDevice::ChosenDevice(const std::string& name) : name_(name.empty() ? devic
   const std::vector<std::string> names = devices();
   if (std::ranges::find(names, name_) == names.end())
     fail_unknown("device", name_, std::vector<std::string_view>(names.begin(), names.end()));
+  const MutedLibraries muted;
   scope_ = std::make_unique<DeviceScope>(name_);
   if (auto* executor = dynamic_cast<Executor*>(&current_evaluator())) device_ = &executor->device();
 }
 
 Device& ChosenDevice::kernel_device() const {
   if (!device_)
-    throw UserError(fmt::format("the device \"{}\" makes no kernels", name_),
-                    "choose another one with --device", {});
+    throw UsageError(fmt::format("the device \"{}\" makes no kernels", name_),
+                     "choose another one with --device");
   return *device_;
 }
 

@@ -10,6 +10,8 @@
 
 #include "base/files.h"
 #include "base/shared_library.h"
+#include "library_messages.h"
+#include "runtime/webgpu/software_driver.h"
 
 namespace anneal::cli {
 namespace {
@@ -125,6 +127,9 @@ std::vector<std::string> features_of(const webgpu::AdapterInfo& info) {
   return features;
 }
 
+// A driver that computes on the CPU.
+bool is_slow(const webgpu::AdapterInfo& info) { return info.kind == webgpu::AdapterKind::Cpu; }
+
 // That --matmul-precision high uses.
 std::string_view matrices_of(const webgpu::AdapterInfo& info) {
   return info.matrices ? "f16 16x16x16" : "none";
@@ -134,6 +139,8 @@ std::string_view matrices_of(const webgpu::AdapterInfo& info) {
 
 GpuDiagnosis diagnose_gpus(const std::string& adapter) {
   GpuDiagnosis diagnosis;
+  const MutedLibraries muted;
+  if (adapter == webgpu::kSoftware) webgpu::use_software_driver();
   const webgpu::Library* library = webgpu::Library::find(&diagnosis.tried);
 #if defined(__linux__)
   diagnosis.loader = SharedLibrary("libvulkan.so.1").ok();
@@ -163,6 +170,8 @@ GpuDiagnosis diagnose_gpus(const std::string& adapter) {
       gpu.problem = error.what();
     }
   if (diagnosis.missing.empty()) explain(diagnosis);
+  if (diagnosis.gpus.empty() && !diagnosis.library.empty())
+    diagnosis.fix += webgpu::software_offer();
   return diagnosis;
 }
 
@@ -172,8 +181,9 @@ std::vector<std::string> lines_of(const GpuDiagnosis& diagnosis) {
   for (const GpuDiagnosis::Gpu& gpu : diagnosis.gpus) {
     const webgpu::AdapterInfo& info = gpu.info;
     const webgpu::Limits& limits = info.limits;
-    lines.push_back(fmt::format("{} \"{}\", {}, {}{}", gpu.number, info.name, name_of(info.kind),
-                                info.backend, info.driver.empty() ? "" : ": " + info.driver));
+    lines.push_back(fmt::format("{} \"{}\", {}{}, {}{}", gpu.number, info.name, name_of(info.kind),
+                                is_slow(info) ? " (slow)" : "", info.backend,
+                                info.driver.empty() ? "" : ": " + info.driver));
     const std::vector<std::string> features = features_of(info);
     lines.push_back(fmt::format("  {}{}{} buffers a kernel, {} a binding, groups of {} with {}",
                                 fmt::join(features, ", "), features.empty() ? "" : "; ",
@@ -211,6 +221,7 @@ Json to_json(const GpuDiagnosis& diagnosis) {
         .set("driver", info.driver)
         .set("backend", info.backend)
         .set("kind", name_of(info.kind))
+        .set("slow", is_slow(info))
         .set("f16", info.f16)
         .set("subgroups", info.subgroups)
         .set("subgroup_min", info.subgroup_min)

@@ -197,7 +197,7 @@ void write_json(const models::ProgramRow& row, const GraphOptions& options,
 
 void graph(const GraphOptions& options) {
   const models::ProgramRow& row = program_named(options.program);
-  const models::Program program = row.build();
+  const models::Program program = build(row);
   const Listing listing = list(program, options.forward);
   options.json ? write_json(row, options, listing) : write_text(row, options, listing);
 }

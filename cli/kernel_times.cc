@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstring>
 
+#include "ir/graph.h"
 #include "schedule/memory_plan.h"
+#include "symbolic/bounds.h"
 
 namespace anneal::cli {
 namespace {
@@ -23,11 +25,22 @@ std::vector<std::byte> made_up(DType dtype, int64_t bytes) {
   return data;
 }
 
+int64_t largest(NodeRef variable) { return bounds(variable).max; }
+
+// The symbolic sizes of its buffers, which are those of its loops, too.
+std::vector<NodeRef> variables_of(const Schedule& schedule) {
+  std::vector<NodeRef> elements, variables;
+  for (const ScheduleBuffer& buffer : schedule.buffers) elements.push_back(buffer.elements);
+  for (NodeRef node : topological_order(elements))
+    if (node->op == Op::Variable) variables.push_back(node);
+  return variables;
+}
+
 // Memory for everything a schedule speaks of.
 class Memory {
  public:
   Memory(const Schedule& schedule, Device& device) : device_(device) {
-    const MemoryPlan plan = plan_memory(schedule);
+    const MemoryPlan plan = plan_memory(schedule, largest);
     const Place arena = plan.arena_bytes > 0 ? allocate(plan.arena_bytes) : Place{};
     for (size_t i = 0; i < schedule.buffers.size(); ++i) {
       const ScheduleBuffer& buffer = schedule.buffers[i];
@@ -54,12 +67,15 @@ class Memory {
 KernelTimes time_kernels(const Schedule& schedule, Device& device) {
   KernelTimes times;
   if (schedule.kernels.empty()) return times;
-  const std::unique_ptr<Executable> executable = device.compile(schedule, {});
+  const std::vector<NodeRef> variables = variables_of(schedule);
+  std::vector<int64_t> sizes;
+  for (NodeRef variable : variables) sizes.push_back(largest(variable));
+  const std::unique_ptr<Executable> executable = device.compile(schedule, variables);
   const Memory memory(schedule, device);
   std::vector<int> bounds{0};
   for (const Kernel& kernel : schedule.kernels)
     bounds.push_back(bounds.back() + static_cast<int>(kernel.phases.size()));
-  const RunArguments arguments{memory.places(), {}};
+  const RunArguments arguments{memory.places(), sizes};
   executable->run_timed(arguments, bounds);  // the first run touches memory and makes kernels ready
 
   using Clock = std::chrono::steady_clock;

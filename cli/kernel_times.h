@@ -13,7 +13,7 @@ struct KernelTimes {
   std::vector<double> seconds;  // by kernel, the least of all runs
 };
 
-// A UserError for a device that does not tell. Sizes are numbers, none is symbolic.
+// A UserError for a device that does not tell. Sizes that are symbolic are at their largest.
 KernelTimes time_kernels(const Schedule& schedule, Device& device);
 
 }  // namespace anneal::cli

@@ -10,11 +10,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <anneal/error.h>
-
 #include "base/call_site.h"
+#include "busy.h"
 #include "chosen_device.h"
 #include "codegen/llvm/compile.h"
+#include "failure.h"
 #include "ir/print.h"
 #include "json.h"
 #include "kernel_listing.h"
@@ -83,10 +83,9 @@ void check_form(const SourceForm* form, const ChosenDevice& device) {
   if (!form || form->lanes == Lanes::Either) return;
   const bool groups = device.capabilities().group_threads > 0;
   if (groups == (form->lanes == Lanes::Groups)) return;
-  throw UserError(fmt::format("kernels of device \"{}\" have no {}", device.name(), form->name),
-                  groups ? "ask for --source wgsl, or add --device cpu"
-                         : "ask for --source llvm or asm, or add --device webgpu",
-                  {});
+  throw UsageError(fmt::format("kernels of device \"{}\" have no {}", device.name(), form->name),
+                   groups ? "ask for --source wgsl, or add --device cpu"
+                          : "ask for --source llvm or asm, or add --device webgpu");
 }
 
 bool is_wanted(const KernelsOptions& options, size_t kernel) {
@@ -156,14 +155,17 @@ void write_table(const KernelsOptions& options, const KernelListing& listing,
 // What each reason says of a value.
 std::string_view meaning(UnfusedReason reason) {
   switch (reason) {
-    case UnfusedReason::Reuse: return "several need it";
-    case UnfusedReason::Limit: return "the device has no room for more in one kernel";
-    case UnfusedReason::Reduce: return "a sum of sums would repeat the inner one";
+    case UnfusedReason::Reuse: return "to compute it again costs more than to store it";
+    case UnfusedReason::Dtype: return "the same, because its dtype is narrow";
+    case UnfusedReason::Uses: return "too many would compute it for themselves";
+    case UnfusedReason::Reduce: return "a reduction would be made again";
+    case UnfusedReason::Product: return "groups of threads would make an operand again and again";
     case UnfusedReason::Shape: return "others run over it in another order or shape";
-    case UnfusedReason::Dtype:
-      return "its dtype is narrow: reading it costs less than computing it again";
     case UnfusedReason::Size: return "too few rows would be left to share the work";
     case UnfusedReason::Length: return "the kernel would take too long to compile";
+    case UnfusedReason::Order: return "something else has to be computed in between";
+    case UnfusedReason::Limit: return "the device has no room for more in one kernel";
+    case UnfusedReason::Disabled: return "values are not computed where they are used";
   }
   return "";
 }
@@ -171,6 +173,13 @@ std::string_view meaning(UnfusedReason reason) {
 std::string limit_line(const BufferLimit& limit) {
   return fmt::format("{:<20} one kernel would bind {} buffers, the device allows {}\n", "",
                      limit.needed, limit.allowed);
+}
+
+// Where costs decided, both of them.
+std::string cost_text(const UnfusedCost& cost) {
+  return cost.decided() ? fmt::format("{} us again, {} us stored", micro(cost.again * 1e-9),
+                                      micro(cost.stored * 1e-9))
+                        : "";
 }
 
 // A value has one line, however many kernels load it.
@@ -186,15 +195,15 @@ void write_unfused(const KernelsOptions& options, const Schedule& schedule) {
   if (values.empty()) return;
   std::ranges::stable_sort(values, {}, &UnfusedEdge::producer);
 
-  write("\nnot fused: stored by one kernel for others; fusing would cost so much more\n");
+  write(
+      "\nnot fused: stored by one kernel for others, what decided it, and costs where they did\n");
   std::map<UnfusedReason, size_t> reasons;
   for (const UnfusedEdge* edge : values) {
     ++reasons[edge->reason];
     const std::string edges =
         fmt::format("{:>3} > {}", edge->producer, fmt::join(readers[edge->buffer], ", "));
-    write(fmt::format("{:<20} {:<7} {:<24} {:>10}  {}\n", edges, name(edge->reason),
-                      edge->value ? type_text(edge->value) : std::string(),
-                      fmt::format("{:.1f} us", edge->cost * 1e-3),
+    write(fmt::format("{:<20} {:<8} {:<24} {:<33}  {}\n", edges, name(edge->reason),
+                      edge->value ? type_text(edge->value) : std::string(), cost_text(edge->cost),
                       paint(Colour::Dim, origin_of(edge->value))));
     if (edge->reason == UnfusedReason::Limit) write(limit_line(edge->limit));
   }
@@ -278,7 +287,8 @@ Json edge_json(const UnfusedEdge& edge) {
       .set("consumer", edge.consumer)
       .set("buffer", edge.buffer)
       .set("reason", name(edge.reason))
-      .set("cost_ns", edge.cost)
+      .set("again_ns", edge.cost.decided() ? Json(edge.cost.again) : Json())
+      .set("stored_ns", edge.cost.decided() ? Json(edge.cost.stored) : Json())
       .set("value", edge.value ? Json(type_text(edge.value)) : Json())
       .set("origin", origin_of(edge.value));
   if (edge.reason == UnfusedReason::Limit)
@@ -330,12 +340,14 @@ void kernels(const KernelsOptions& options) {
   const SourceForm* form = wanted_form(options);  // before the work
   const ChosenDevice device(options.device);
   check_form(form, device);
-  const models::Program program = row.build();
-  const KernelListing listing = list_kernels(program, options.forward, device.kernel_device());
+  const KernelListing listing = [&] {
+    const Busy busy(fmt::format("compiling {}", row.name));
+    return list_kernels(row.build(), options.forward, device.kernel_device());
+  }();
   const GraphScope scope(*listing.schedule.graph);
   if (options.kernel >= static_cast<int>(listing.kernels.size()))
-    throw UserError(fmt::format("{} has no kernel {}", row.name, options.kernel),
-                    fmt::format("they are numbered from 0 to {}", listing.kernels.size() - 1), {});
+    throw UsageError(fmt::format("{} has no kernel {}", row.name, options.kernel),
+                     fmt::format("they are numbered from 0 to {}", listing.kernels.size() - 1));
   const KernelTimes times =
       options.time ? time_kernels(listing.schedule, device.kernel_device()) : KernelTimes();
   options.json ? write_json(row, options, device, listing, times)

@@ -1,10 +1,11 @@
 // anneal, the program: reads the command line and hands over to one function a command. Exit codes:
-// 0 it worked, 1 it failed, 2 the command line makes no sense, 130 it was interrupted.
-#include <charconv>
-#include <cmath>
+// see failure.h.
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
-#include <limits>
+#include <optional>
+#include <span>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -20,9 +21,13 @@
 #include "compile_progress.h"
 #include "doctor.h"
 #include "explain.h"
+#include "failure.h"
 #include "graph.h"
+#include "help.h"
 #include "kernels.h"
+#include "library_messages.h"
 #include "licenses.h"
+#include "option_numbers.h"
 #include "output.h"
 #include "programs.h"
 #include "run.h"
@@ -32,8 +37,6 @@
 
 namespace anneal::cli {
 namespace {
-
-enum Exit : int { kWorked = 0, kFailed = 1, kUsage = 2 };
 
 struct CommandRow {
   std::string_view group, name, arguments, does, example;
@@ -48,10 +51,11 @@ constexpr std::array<CommandRow, 10> kCommands{{
      "anneal sample --resume gpt.safetensors"},
     {"look", "graph", "PROGRAM", "a training step as one graph, node by node",
      "anneal graph mlp --step"},
-    {"look", "explain", "OP|PROGRAM", "an op's rules, or the rules that rewrote a program",
-     "anneal explain exp"},
+    {"look", "explain", "NAME",
+     "an op, a function or a program: what it becomes, and by which rules",
+     "anneal explain softmax"},
     {"look", "kernels", "PROGRAM", "the kernels it becomes, and why they are not fewer",
-     "anneal kernels mlp"},
+     "anneal kernels nanogpt"},
     {"measure", "bench", "NAME", "figures of ours beside those of peers, or of goals",
      "anneal bench gemm --threads 1,2"},
     {"measure", "doctor", "", "what this machine is, how fast, and what to repair",
@@ -61,34 +65,19 @@ constexpr std::array<CommandRow, 10> kCommands{{
     {"other", "help", "[COMMAND]", "this text, or that of a command", "anneal help graph"},
 }};
 
-// A seed is an integer of 63 bits; CLI11 would take the nearest one for what is beyond.
-const CLI::Validator& is_seed() {
-  static const CLI::Validator validator(
-      [](const std::string& text) -> std::string {
-        int64_t seed = 0;
-        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-        if (error == std::errc() && end == text.data() + text.size() && seed >= 0) return "";
-        return fmt::format("{} is no seed: give an integer from 0 to {}", text,
-                           std::numeric_limits<int64_t>::max());
-      },
-      "");
-  return validator;
-}
-
 std::string help_text() {
   std::string text = "anneal, a tensor compiler\n\nusage: anneal COMMAND [ARGS] [--json]\n";
   std::string_view group;
   for (const CommandRow& row : kCommands) {
     if (row.group != group) text += fmt::format("\n{}\n", paint(Colour::Bold, row.group));
     group = row.group;
-    text += fmt::format("  {:<8} {:<11} {:<52} {}\n", row.name, row.arguments, row.does,
-                        paint(Colour::Dim, row.example));
+    text += fmt::format("  {:<8} {:<10} {}\n", row.name, row.arguments, wrapped(row.does, 80, 22));
   }
-  text += fmt::format("\nmodels: {}\nprograms: {}\n", fmt::join(model_names(), ", "),
+  text += fmt::format("\nmodels: {}\nprograms: {}\n", fmt::join(models::model_names(), ", "),
                       fmt::join(program_names(), ", "));
   return text +
-         "anneal COMMAND --help says more; anneal --version says which this is,\n"
-         "anneal --licenses what it is made of\n";
+         "anneal COMMAND --help says more, with an example; anneal --version says which\n"
+         "this is, anneal --licenses what it is made of\n";
 }
 
 std::vector<std::string_view> command_names() {
@@ -99,16 +88,42 @@ std::vector<std::string_view> command_names() {
 
 bool is_command(std::string_view name) { return std::ranges::count(command_names(), name) > 0; }
 
-int usage_error(std::string_view message, std::string_view hint) {
-  fmt::print(stderr, "error: {}\n  hint: {}\n", message, hint);
-  return kUsage;
+[[noreturn]] void fail_unknown_command(std::string_view wrong) {
+  fail_unknown("command", wrong, command_names());
 }
 
-int unknown_command(std::string_view wrong) {
-  const std::vector<std::string_view> near = near_names(wrong, command_names());
-  return usage_error(fmt::format("there is no command '{}'", wrong),
-                     near.empty() ? "anneal help lists the commands"
-                                  : fmt::format("did you mean {}?", fmt::join(near, ", ")));
+constexpr int64_t kMany = int64_t{1} << 40;  // steps that no run comes to
+constexpr CountRange kThreads{1, 1024};
+
+// A number of an option goes where it belongs once it is read.
+template <typename To>
+struct Held {
+  using type = To;
+};
+template <typename T>
+struct Held<std::optional<T>> {
+  using type = T;
+};
+
+template <typename To>
+CLI::Option* add_count(CLI::App& command, const std::string& name, To& to, const CountRange& range,
+                       const std::string& text) {
+  auto set = [=, &to](const std::string& given) {
+    to = static_cast<typename Held<To>::type>(parse_count(name, given, range));
+  };
+  return command.add_option_function<std::string>(name, set, text)->type_name("N");
+}
+
+template <typename To>
+CLI::Option* add_real(CLI::App& command, const std::string& name, To& to, const RealRange& range,
+                      const char* type, const std::string& text) {
+  auto set = [=, &to](const std::string& given) { to = parse_real(name, given, range); };
+  return command.add_option_function<std::string>(name, set, text)->type_name(type);
+}
+
+CLI::Option* add_text(CLI::App& command, const std::string& name, std::string& to, const char* type,
+                      const std::string& text) {
+  return command.add_option(name, to, text)->type_name(type);
 }
 
 // The commands and their options; what they are set to goes to the structs.
@@ -119,85 +134,37 @@ struct CommandLine {
   KernelsOptions kernels_options;
   BenchOptions bench_options;
   DoctorOptions doctor_options;
-  CacheOptions cache_options;
   TrainOptions train_options;
   InferenceOptions inference_options;
   SampleOptions sample_options;
+  CacheOptions cache_options;
   bool step = false, version = false, licenses = false;
   std::string adapter, matmul_precision;
 
   CommandLine() {
+    app.set_help_flag("-h,--help", "this text");
     app.add_flag("--version", version, "say which version this is");
     app.add_flag("--licenses", licenses, "the licences of anneal and of what it contains");
     add_train();
     add_run();
     add_sample();
-    CLI::App& graph_command = add("graph");
-    graph_command.add_option("PROGRAM", graph_options.program, programs_text())->required();
-    CLI::Option* forward =
-        graph_command.add_flag("--forward", graph_options.forward, "only what the loss needs");
-    graph_command.add_flag("--step", step, "loss, gradients and updates (what it does anyway)")
-        ->excludes(forward);
-    graph_command.add_flag("--json", graph_options.json, "as JSON");
-
-    CLI::App& explain_command = add("explain");
-    explain_command
-        .add_option("OP|PROGRAM", explain_options.target, "an op (exp, reduce_sum) or a program")
-        ->required();
-    explain_command
-        .add_option("--events", explain_options.events, "rewrites of a program to show (5)")
-        ->check(CLI::NonNegativeNumber);
-    explain_command
-        .add_option("--disable", explain_options.disabled,
-                    "a rule set or set/rule to leave out; may be repeated")
-        ->take_all();
-    explain_command.add_flag("--json", explain_options.json, "as JSON");
-
-    CLI::App& kernels_command = add("kernels");
-    kernels_command.add_option("PROGRAM", kernels_options.program, programs_text())->required();
-    CLI::Option* only_forward =
-        kernels_command.add_flag("--forward", kernels_options.forward, "only what the loss needs");
-    kernels_command.add_flag("--step", step, "loss, gradients and updates (what it does anyway)")
-        ->excludes(only_forward);
-    add_device(kernels_command, kernels_options.device);
-    CLI::Option* source = kernels_command.add_option(
-        "--source", kernels_options.source,
-        fmt::format("the kernels themselves, as {}", fmt::join(source_forms(), ", ")));
-    kernels_command
-        .add_flag("--time", kernels_options.time, "run them, and say how long each takes")
-        ->excludes(source);
-    kernels_command.add_option("--kernel", kernels_options.kernel, "only this one")
-        ->check(CLI::NonNegativeNumber);
-    kernels_command.add_flag("--json", kernels_options.json, "as JSON");
-
-    CLI::App& bench_command = add("bench");
-    bench_command
-        .add_option("NAME", bench_options.name, fmt::format("{}", fmt::join(bench_names(), ", ")))
-        ->required();
-    bench_command
-        .add_option(
-            "--threads", bench_options.threads,
-            "how many threads both sides use, one run each: 1,2 (one, and all cores of a CPU)")
-        ->delimiter(',')
-        ->check(CLI::Range(1, 1024));
-    add_device(bench_command, bench_options.device);
-    bench_command.add_option("--case", bench_options.only, "only cases whose name contains this");
-    bench_command
-        .add_option("--seconds", bench_options.seconds, "to measure one side of a row (0.5)")
-        ->check(CLI::NonNegativeNumber);
-    bench_command.add_flag("--json", bench_options.json, "as JSON");
-
+    add_graph();
+    add_explain();
+    add_kernels();
+    add_bench();
     CLI::App& doctor_command = add("doctor");
-    doctor_command.add_option("--adapter", doctor_options.adapter,
-                              "only this GPU, by its number or a part of its name (all)");
-    doctor_command.add_flag("--json", doctor_options.json, "as JSON");
+    add_text(doctor_command, "--adapter", doctor_options.adapter, "NAME",
+             "only this GPU, by its number or a part of its name (all); software: the driver that "
+             "./dev webgpu installs");
+    add_debug(doctor_command);
+    add_json(doctor_command, doctor_options.json);
 
     CLI::App& cache_command = add("cache");
     cache_command.add_option("ACTION", cache_options.action,
                              "show (what it does anyway), clear or limit");
     cache_command.add_option("BYTES", cache_options.bytes,
                              "of limit: what may be kept, as 512M or 2G (512M)");
-    cache_command.add_flag("--json", cache_options.json, "as JSON");
+    add_json(cache_command, cache_options.json);
   }
 
   // What is for WebGPU alone.
@@ -205,10 +172,16 @@ struct CommandLine {
     if (device_of_adapter_) {
       expect_gpu(*device_of_adapter_, fmt::format("--adapter {} names a GPU", adapter));
       set_webgpu_adapter(adapter);
+      if (adapter == "software")
+        fmt::print(stderr,
+                   "note: this GPU is a program on the CPU: it computes the same, slowly\n");
     }
     if (device_of_precision_) {
       expect_gpu(*device_of_precision_,
                  fmt::format("--matmul-precision {} is for a GPU", matmul_precision));
+      constexpr std::array<std::string_view, 2> kPrecisions{"full", "high"};
+      if (std::ranges::count(kPrecisions, matmul_precision) == 0)
+        fail_unknown("precision of products", matmul_precision, kPrecisions);
       set_matmul_precision(parse_matmul_precision(matmul_precision, "--matmul-precision"));
     }
   }
@@ -217,34 +190,31 @@ struct CommandLine {
   static void expect_gpu(const std::string& named, std::string_view what) {
     const std::string device = named.empty() ? device_name() : named;
     if (device != "webgpu")
-      throw UserError(fmt::format("{}, and the device is \"{}\"", what, device),
-                      "add --device webgpu", {});
+      throw UsageError(fmt::format("{}, and the device is \"{}\"", what, device),
+                       "add --device webgpu");
   }
 
   // What is common to commands that use a model.
   void add_model(CLI::App& command, RunOptions& o) {
     std::string models;
-    for (const ModelRow& row : model_rows())
+    for (const models::ModelRow& row : models::model_rows())
       models += fmt::format("{}{}: {}", models.empty() ? "" : "; ", row.name, row.description);
     command.add_option("MODEL", o.model, models)->required();
-    command.add_option("--resume", o.resume, "a checkpoint to go on from");
-    command.add_option("--data", o.data,
-                       "a folder with MNIST's IDX files, or \"digits\" for drawn ones; a text file "
-                       "for nanogpt");
-    command.add_option("--batch", o.batch, "images or texts a step")->check(CLI::Range(1, 1 << 20));
-    command.add_option("--seed", o.seed, "of parameters, data and samples (1)")->check(is_seed());
-    command.add_option("--layers", o.layers, "of nanogpt (4)")->check(CLI::Range(1, 1000));
-    command.add_option("--heads", o.heads, "of nanogpt (4)")->check(CLI::Range(1, 1 << 16));
-    command
-        .add_option("--width", o.width, "of hidden layers; of conv, channels of the first layer")
-        ->check(CLI::Range(1, 1 << 16));
-    command.add_option("--block", o.block, "characters nanogpt sees (64)")
-        ->check(CLI::Range(1, 1 << 20));
-    command.add_option("--dtype", o.dtype,
-                       "that products are computed in: f32, bf16 or f16 (f32); parameters, "
-                       "statistics and losses are f32");
-    command.add_option("--threads", o.threads, "of the CPU (all cores)")
-        ->check(CLI::Range(1, 1024));
+    add_text(command, "--resume", o.resume, "PATH", "a checkpoint to go on from");
+    add_text(command, "--data", o.data, "PATH",
+             "a folder with MNIST's IDX files, or \"digits\" for drawn ones; a text file for "
+             "nanogpt");
+    add_count(command, "--batch", o.batch, {1, 1 << 20}, "images or texts a step");
+    add_count(command, "--seed", o.seed, {}, "of parameters, data and samples (1)");
+    add_count(command, "--layers", o.layers, {1, 1000}, "of nanogpt (4)");
+    add_count(command, "--heads", o.heads, {1, 1 << 16}, "of nanogpt (4)");
+    add_count(command, "--width", o.width, {1, 1 << 16},
+              "of hidden layers; of conv, channels of the first layer");
+    add_count(command, "--block", o.block, {1, 1 << 20}, "characters nanogpt sees (64)");
+    add_text(command, "--dtype", o.dtype, "DTYPE",
+             "that products are computed in: f32, bf16 or f16 (f32); parameters, statistics and "
+             "losses are f32");
+    add_count(command, "--threads", o.threads, kThreads, "of the CPU (all cores)");
     add_device(command, o.device);
   }
 
@@ -252,24 +222,16 @@ struct CommandLine {
     CLI::App& command = add("train");
     TrainOptions& o = train_options;
     add_model(command, o.run);
-    command.add_option("--steps", o.steps, "in all, with those of --resume")
-        ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-    command
-        .add_option("--lr", o.run.lr,
-                    "learning rate (0.001); on digits it warms up and falls to a twentieth")
-        ->check([](const std::string& text) -> std::string {
-          double rate = 0;
-          const bool number = CLI::detail::lexical_cast(text, rate);
-          if (number && std::isfinite(rate) && rate > 0) return "";
-          return fmt::format("\"{}\" is no learning rate: give a number above 0", text);
-        });
-    command.add_option("--log-every", o.log_every, "steps between lines (a twentieth of all)")
-        ->check(CLI::PositiveNumber);
-    command.add_option("--eval-every", o.eval_every, "steps between evaluations (at the end)")
-        ->check(CLI::NonNegativeNumber);
-    command.add_option("--save", o.save, "where checkpoints go");
-    command.add_option("--save-every", o.save_every, "steps between them (100); 0: at the end")
-        ->check(CLI::NonNegativeNumber);
+    add_count(command, "--steps", o.steps, {0, kMany}, "in all, with those of --resume");
+    add_real(command, "--lr", o.run.lr, {.above = true}, "RATE",
+             "learning rate (0.001); on digits it warms up and falls to a twentieth");
+    add_count(command, "--log-every", o.log_every, {1, kMany},
+              "steps between lines (a twentieth of all), which come every 10 seconds at least");
+    add_count(command, "--eval-every", o.eval_every, {0, kMany},
+              "steps between evaluations (at the end)");
+    add_text(command, "--save", o.save, "PATH", "where checkpoints go");
+    add_count(command, "--save-every", o.save_every, {0, kMany},
+              "steps between them (100); 0: at the end");
     command.add_flag("--json", o.json, "one object a step, as JSON");
     command.add_flag("--plain", o.plain, "lines, on a terminal too");
   }
@@ -277,35 +239,107 @@ struct CommandLine {
   void add_run() {
     CLI::App& command = add("run");
     add_model(command, inference_options.run);
-    command.add_flag("--json", inference_options.json, "as JSON");
+    add_json(command, inference_options.json);
   }
 
   void add_sample() {
     CLI::App& command = add("sample");
     SampleOptions& o = sample_options;
-    command.add_option("--resume", o.resume, "a checkpoint of nanogpt")->required();
-    command.add_option("--tokens", o.tokens, "how many characters (500)")
-        ->check(CLI::Range(0, 1 << 24));
-    command.add_option("--temperature", o.temperature, "0 takes the likeliest, 1 as learned (0.8)")
-        ->check(CLI::Range(0.0, 100.0));
-    command.add_option("--seed", o.seed, "of the choices (1)")->check(is_seed());
-    command.add_option("--prompt", o.prompt, "what it starts with (a new line)");
+    add_text(command, "--resume", o.resume, "PATH", "a checkpoint of nanogpt")->required();
+    add_count(command, "--tokens", o.tokens, {0, 1 << 24}, "how many characters (500)");
+    add_real(command, "--temperature", o.temperature, {.most = 100}, "T",
+             "0 takes the likeliest, 1 as learned (0.8)");
+    add_count(command, "--seed", o.seed, {}, "of the choices (1)");
+    add_text(command, "--prompt", o.prompt, "TEXT", "what it starts with (a new line)");
     add_device(command, o.device);
-    command.add_flag("--json", o.json, "as JSON");
+    add_json(command, o.json);
+  }
+
+  void add_graph() {
+    CLI::App& command = add("graph");
+    command.add_option("PROGRAM", graph_options.program, programs_text())->required();
+    add_scope(command, graph_options.forward);
+    add_json(command, graph_options.json);
+  }
+
+  void add_explain() {
+    CLI::App& command = add("explain");
+    command
+        .add_option("NAME", explain_options.target,
+                    "an op (exp, reduce_sum), a function that is made of them (softmax, conv2d) or "
+                    "a program (mlp)")
+        ->required();
+    add_count(command, "--events", explain_options.events, {.most = 1'000'000},
+              "rewrites of a program to show (5)");
+    command
+        .add_option("--disable", explain_options.disabled,
+                    "a rule set or set/rule to leave out; may be repeated")
+        ->take_all()
+        ->type_name("RULE");
+    add_json(command, explain_options.json);
+  }
+
+  void add_kernels() {
+    CLI::App& command = add("kernels");
+    KernelsOptions& o = kernels_options;
+    command.add_option("PROGRAM", o.program, programs_text())->required();
+    add_scope(command, o.forward);
+    CLI::Option* source =
+        add_text(command, "--source", o.source, "FORM",
+                 fmt::format("the kernels themselves, as {}", fmt::join(source_forms(), ", ")));
+    command.add_flag("--time", o.time, "run them, and say how long each takes")->excludes(source);
+    add_count(command, "--kernel", o.kernel, {.most = 1 << 24}, "only this one");
+    add_device(command, o.device);
+    add_json(command, o.json);
+  }
+
+  void add_bench() {
+    CLI::App& command = add("bench");
+    BenchOptions& o = bench_options;
+    command.add_option("NAME", o.name, fmt::format("{}", fmt::join(bench_names(), ", ")))
+        ->required();
+    auto set_threads = [&o](const std::string& given) {
+      o.threads = parse_counts("--threads", given, kThreads);
+    };
+    command
+        .add_option_function<std::string>(
+            "--threads", set_threads,
+            "how many threads both sides use, one run each: 1,2 (one, and all cores of a CPU)")
+        ->type_name("N,N");
+    add_text(command, "--case", o.only, "TEXT", "only cases whose name contains this");
+    add_real(command, "--seconds", o.seconds, {}, "S", "to measure one side of a row (0.5)");
+    add_device(command, o.device);
+    add_json(command, o.json);
+  }
+
+  void add_scope(CLI::App& command, bool& forward) {
+    CLI::Option* only = command.add_flag("--forward", forward, "only what the loss needs");
+    command.add_flag("--step", step, "loss, gradients and updates (what it does anyway)")
+        ->excludes(only);
+  }
+
+  static void add_json(CLI::App& command, bool& json) {
+    command.add_flag("--json", json, "as JSON; errors too");
+  }
+
+  static void add_debug(CLI::App& command) {
+    command.add_flag_function(
+        "--debug", [](int64_t) { show_library_messages(); },
+        "show what libraries for GPUs have to say");
   }
 
   void add_device(CLI::App& command, std::string& device) {
-    command.add_option("--device", device, devices_text());
-    command
-        .add_option("--adapter", adapter,
-                    "the GPU of device webgpu, by its number or a part of its name, as doctor "
-                    "lists them (ANNEAL_ADAPTER, else the first)")
+    add_text(command, "--device", device, "NAME", devices_text());
+    add_text(command, "--adapter", adapter, "NAME",
+             "the GPU of device webgpu, by its number or a part of its name, as doctor lists them "
+             "(ANNEAL_ADAPTER, else the first); software: a driver that computes on the CPU, "
+             "slowly, which ./dev webgpu installs")
         ->each([this, &device](const std::string&) { device_of_adapter_ = &device; });
-    command
-        .add_option("--matmul-precision", matmul_precision,
-                    "of device webgpu: full, or high for products of f32 to about 22 bits on units "
-                    "for matrices, where the GPU has them (ANNEAL_MATMUL_PRECISION, else full)")
+    add_text(command, "--matmul-precision", matmul_precision, "HOW",
+             "of device webgpu: full, or high for products of f32 to about 22 bits on units for "
+             "matrices, where the GPU has them (ANNEAL_MATMUL_PRECISION, else full)")
         ->each([this, &device](const std::string&) { device_of_precision_ = &device; });
+    add_debug(command);
   }
 
   static std::string programs_text() { return fmt::format("{}", fmt::join(program_names(), ", ")); }
@@ -333,9 +367,9 @@ struct CommandLine {
 int show_help(std::span<char* const> commands) {
   if (commands.empty() || commands[0] == std::string_view("help"))
     return write(help_text()), kWorked;
-  if (!is_command(commands[0])) return unknown_command(commands[0]);
+  if (!is_command(commands[0])) fail_unknown_command(commands[0]);
   CommandLine line;
-  return write(line.app.get_subcommand(commands[0])->help("anneal")), kWorked;
+  return write(command_help(*line.app.get_subcommand(commands[0]))), kWorked;
 }
 
 int run_command(CommandLine& line) {
@@ -350,47 +384,71 @@ int run_command(CommandLine& line) {
   if (line.app.got_subcommand("explain")) return explain(line.explain_options), kWorked;
   if (line.app.got_subcommand("kernels")) return kernels(line.kernels_options), kWorked;
   if (line.app.got_subcommand("bench")) return bench(line.bench_options) ? kWorked : kFailed;
-  if (line.app.got_subcommand("doctor")) return doctor(line.doctor_options) ? kWorked : kFailed;
   if (line.app.got_subcommand("cache")) return cache(line.cache_options), kWorked;
+  if (line.app.got_subcommand("doctor")) return doctor(line.doctor_options) ? kWorked : kFailed;
   return show_help({});
+}
+
+// A name that starts with dashes and that no option has.
+[[noreturn]] void fail_unknown_option(const CLI::App& command, const std::string& wrong) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    if (!option->get_positional()) names.push_back("--" + option->get_lnames().front());
+  const std::string given = wrong.substr(0, wrong.find('='));
+  const std::vector<std::string_view> near =
+      near_names(given, std::vector<std::string_view>(names.begin(), names.end()));
+  throw UsageError(
+      fmt::format("{} has no option {}", command.get_name(), given),
+      fmt::format("{}anneal {} --help lists what it takes",
+                  near.empty() ? "" : fmt::format("did you mean {}? ", fmt::join(near, ", ")),
+                  command.get_name()));
+}
+
+void parse(CommandLine& line, int argc, char** argv) {
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const std::vector<CLI::App*> chosen = line.app.get_subcommands();
+    if (dynamic_cast<const CLI::CallForHelp*>(&error)) throw;
+    if (chosen.empty()) throw UsageError(error.what(), "anneal help lists the commands");
+    const std::vector<std::string> extras = line.app.remaining(true);
+    if (!extras.empty() && extras[0].starts_with("--")) fail_unknown_option(*chosen[0], extras[0]);
+    const std::string name = chosen[0]->get_name();
+    throw UsageError(
+        extras.empty() ? error.what() : fmt::format("{} does not take '{}'", name, extras[0]),
+        fmt::format("anneal {} --help lists what it takes", name));
+  }
 }
 
 int run(int argc, char** argv) {
   const std::string_view first = argc > 1 ? argv[1] : "";
-  if (!first.empty() && first[0] != '-' && !is_command(first)) return unknown_command(first);
+  if (!first.empty() && first[0] != '-' && !is_command(first)) fail_unknown_command(first);
   if (first == "help") return show_help(std::span(argv, static_cast<size_t>(argc)).subspan(2));
 
   CommandLine line;
   try {
-    line.app.parse(argc, argv);
+    parse(line, argc, argv);
   } catch (const CLI::CallForHelp&) {
     const std::vector<CLI::App*> chosen = line.app.get_subcommands();
-    write(chosen.empty() ? help_text() : chosen[0]->help("anneal"));
-    return kWorked;
-  } catch (const CLI::ParseError& error) {
-    const std::vector<CLI::App*> chosen = line.app.get_subcommands();
-    return usage_error(error.what(), chosen.empty()
-                                         ? "anneal help lists the commands"
-                                         : fmt::format("anneal {} --help lists what it takes",
-                                                       chosen[0]->get_name()));
+    return write(chosen.empty() ? help_text() : command_help(*chosen[0])), kWorked;
   }
   return run_command(line);
 }
 
+// Before the command line is understood: how failures are to be told.
+bool wants_json(std::span<char* const> arguments) {
+  return std::ranges::any_of(arguments,
+                             [](const char* each) { return each == std::string_view("--json"); });
+}
+
 int run_reporting(int argc, char** argv) {
   try {
-    return run(argc, argv);
-  } catch (const UserError& error) {
-    fmt::print(stderr, "{}\n", error.what());
-  } catch (const InternalError& error) {
-    fmt::print(stderr,
-               "{}\n  this is a bug in anneal {}, not in what you did: please report it with the "
-               "command line\n",
-               error.what(), ANNEAL_VERSION);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    const int code = run(argc, argv);
+    flush();
+    return code;
+  } catch (...) {
+    return report_failure(wants_json(std::span(argv, static_cast<size_t>(argc))));
   }
-  return kFailed;
 }
 
 }  // namespace
@@ -398,7 +456,7 @@ int run_reporting(int argc, char** argv) {
 
 int main(int argc, char** argv) {
 #ifdef SIGPIPE
-  // A reader that went away shows as a failed write, which finish_output() knows.
+  // A reader that went away shows as a failed write: see OutputError.
   std::signal(SIGPIPE, SIG_IGN);
 #endif
 #ifdef SIGXFSZ
@@ -407,6 +465,5 @@ int main(int argc, char** argv) {
   anneal::read_notices([](std::string_view what, std::string_view hint) {
     fmt::print(stderr, "notice: {}\n  hint: {}\n", what, hint);
   });
-  const int code = anneal::cli::run_reporting(argc, argv);
-  return anneal::cli::finish_output() ? code : anneal::cli::kFailed;
+  return anneal::cli::run_reporting(argc, argv);
 }

@@ -9,19 +9,11 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <poll.h>
 #include <unistd.h>
-
-#include <anneal/error.h>
 
 namespace anneal::cli {
 namespace {
-
-int first_write_error = 0;  // errno of the first write that failed
-
-void note_write(bool succeeded) {
-  if (!succeeded && first_write_error == 0) first_write_error = errno;
-}
 
 bool colours_wanted() {
   auto variable = [](const char* name) {
@@ -62,17 +54,24 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+OutputError::OutputError(int error)
+    : std::runtime_error(fmt::format("cannot write the output: {}",
+                                     std::strerror(error))),  // NOLINT(concurrency-mt-unsafe)
+      error_(error) {}
+
+bool OutputError::reader_gone() const { return error_ == EPIPE; }
+
 void write(std::string_view text) {
-  if (first_write_error == 0)
-    note_write(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw OutputError(errno);
 }
 
-bool finish_output() {
-  if (first_write_error == 0) note_write(std::fflush(stdout) == 0);
-  if (first_write_error == 0 || first_write_error == EPIPE) return true;
-  fmt::print(stderr, "error: cannot write the output: {}\n",
-             std::strerror(first_write_error));  // NOLINT(concurrency-mt-unsafe)
-  return false;
+void flush() {
+  if (std::fflush(stdout) != 0) throw OutputError(errno);
+}
+
+void check_reader() {
+  pollfd end{STDOUT_FILENO, 0, 0};
+  if (poll(&end, 1, 0) > 0 && (end.revents & POLLERR) != 0) throw OutputError(EPIPE);
 }
 
 std::string bytes_text(int64_t bytes) {
@@ -106,16 +105,6 @@ std::vector<std::string_view> near_names(std::string_view wrong,
   for (size_t i = 0; i < std::min(ranked.size(), kGuesses); ++i)
     result.push_back(names[ranked[i].second]);
   return result;
-}
-
-void fail_unknown(std::string_view what, std::string_view wrong,
-                  std::span<const std::string_view> names) {
-  const std::vector<std::string_view> near = near_names(wrong, names);
-  std::string hint = near.empty() ? "" : fmt::format("did you mean {}?", fmt::join(near, ", "));
-  constexpr size_t kFew = 8;  // a short list is shown even beside a guess
-  if (near.empty() || names.size() <= kFew)
-    hint += fmt::format("{}there are: {}", hint.empty() ? "" : " ", fmt::join(names, ", "));
-  throw UserError(fmt::format("there is no {} '{}'", what, wrong), hint, {});
 }
 
 }  // namespace anneal::cli

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "busy.h"
+#include "failure.h"
 #include "ir/graph.h"
-#include "output.h"
 
 namespace anneal::cli {
 
@@ -17,6 +20,11 @@ const models::ProgramRow& program_named(std::string_view name) {
   const models::ProgramRow* row = models::find_program(name);
   if (!row) fail_unknown("program", name, program_names());
   return *row;
+}
+
+models::Program build(const models::ProgramRow& row) {
+  const Busy busy(fmt::format("building {}", row.name));
+  return row.build();
 }
 
 std::vector<NodeRef> nodes_of(std::span<const Tensor> tensors) {

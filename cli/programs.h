@@ -11,8 +11,10 @@
 namespace anneal::cli {
 
 std::vector<std::string_view> program_names();
-// A UserError that lists the programs when there is none of that name.
+// A UsageError that lists the programs when there is none of that name.
 const models::ProgramRow& program_named(std::string_view name);
+
+models::Program build(const models::ProgramRow& row);
 
 std::vector<NodeRef> nodes_of(std::span<const Tensor> tensors);
 // Loss, gradients, updates: what a training step computes.

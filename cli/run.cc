@@ -28,6 +28,7 @@ void run_model(const InferenceOptions& options) {
           "\n");
     return;
   }
+  for (const std::string& text : texts_of(run.settings.changed)) write(text + "\n");
   write(fmt::format("{} after {} steps\ndata: {}\n{} in {:.2f} s\n", run.settings.row->name,
                     run.step, run.task->data_text(), score.text, time.count()));
 }

@@ -1,10 +1,7 @@
 #include "sample.h"
 
-#include <fmt/format.h>
-
-#include <anneal/error.h>
-
 #include "chosen_device.h"
+#include "failure.h"
 #include "json.h"
 #include "output.h"
 #include "train_checkpoint.h"
@@ -18,11 +15,19 @@ void sample(const SampleOptions& options) {
   as_saved.model = model;
   as_saved.resume = options.resume;
   as_saved.needs_data = false;
-  const OpenedRun run = open_run(as_saved);
   if (options.prompt.empty())
-    throw UserError("the prompt is empty", "give at least one character to --prompt", {});
-  const std::string text =
-      run.task->sample(options.prompt, options.tokens, options.temperature, options.seed);
+    throw UsageError("the prompt is empty", "give at least one character to --prompt");
+  const OpenedRun run = open_run(as_saved);
+  std::string text;
+  auto take = [&](std::string_view character) {
+    if (options.json) {
+      text += character;
+    } else {  // a reader sees each when it is made
+      write(character);
+      flush();
+    }
+  };
+  run.task->sample(options.prompt, options.tokens, options.temperature, options.seed, take);
   write(options.json ? Json::object()
                                .set("model", model)
                                .set("step", run.step)
@@ -31,7 +36,7 @@ void sample(const SampleOptions& options) {
                                .set("text", text)
                                .text() +
                            "\n"
-                     : text + "\n");
+                     : "\n");
 }
 
 }  // namespace anneal::cli

@@ -11,8 +11,11 @@
 #include <anneal/error.h>
 #include <anneal/random.h>
 
+#include "busy.h"
 #include "chosen_device.h"
+#include "failure.h"
 #include "io/data_prefetch.h"
+#include "output.h"
 #include "train_checkpoint.h"
 #include "train_interrupt.h"
 #include "train_report.h"
@@ -21,7 +24,6 @@
 namespace anneal::cli {
 namespace {
 
-constexpr int kInterruptedExit = 130;
 constexpr int64_t kSampled = 400;  // characters at the end of a run
 
 Report::Form form_of(const TrainOptions& options) {
@@ -53,6 +55,7 @@ class Training {
       : options_(options),
         settings_(settings),
         task_(task),
+        first_(done),
         done_(done),
         steps_(options.steps.value_or(settings.row->steps)),
         report_(form_of(options), settings.row->name, task.unit(), done, steps_,
@@ -60,26 +63,45 @@ class Training {
     if (!options.save.empty()) check_save_path(options.save, task);
   }
 
+  // Whatever ends it, what was learned is saved.
   int run() {
     const Interrupt interrupt;
-    report_.begin(task_.data_text(), count_parameters(task_));
-    io::Prefetch<Batch> batches([this](int64_t step) { return task_.make_batch(step); }, done_,
-                                steps_);
-    while (done_ < steps_ && !Interrupt::requested()) step(batches);
-    const bool interrupted = done_ < steps_;
-    save();
-    const int64_t skipped = task_.optimizer().skipped().item<int64_t>();
-    report_.done({done_, loss_, interrupted ? std::nullopt : std::optional(task_.score()), skipped,
-                  options_.save, interrupted ? "" : sample(), interrupted});
-    return interrupted ? kInterruptedExit : 0;
+    try {
+      report_.begin(task_.data_text(), count_parameters(task_), settings_.changed);
+      io::Prefetch<Batch> batches([this](int64_t step) { return task_.make_batch(step); }, done_,
+                                  steps_);
+      while (done_ < steps_ && !Interrupt::requested()) step(batches);
+      const bool interrupted = done_ < steps_;
+      if (!interrupted || done_ > first_) save();
+      finish(interrupted);
+      return interrupted ? kInterrupted : kWorked;
+    } catch (const OutputError& error) {
+      if (done_ > first_ && done_ != saved_) save();
+      if (Interrupt::requested()) return kInterrupted;  // of a terminal that was closed
+      if (error.reader_gone()) return kReaderGone;
+      throw;
+    }
   }
 
  private:
+  void finish(bool interrupted) {
+    const int64_t skipped = task_.optimizer().skipped().item<int64_t>();
+    report_.done({done_, loss_, interrupted ? std::nullopt : std::optional(task_.score()), skipped,
+                  saved_ ? options_.save : "", interrupted ? "" : sample(), interrupted});
+  }
+
+  double learn(const Batch& batch) {
+    if (done_ > first_) return task_.learn(batch);
+    const Busy busy("compiling the training step");
+    return task_.learn(batch);
+  }
+
   void step(io::Prefetch<Batch>& batches) {
+    check_reader();
     const auto start = std::chrono::steady_clock::now();
     const Batch batch = batches.next();
     const Counters before = counters();
-    const double loss = task_.learn(batch);
+    const double loss = learn(batch);
     const Counters work = counters() - before;
     if (!std::isfinite(loss)) fail_not_finite(task_, loss, done_ + 1, settings_.lr);
     loss_ = loss;
@@ -93,18 +115,24 @@ class Training {
   }
 
   void save() {
-    if (!options_.save.empty()) save_checkpoint(options_.save, task_, settings_, done_);
+    if (options_.save.empty()) return;
+    save_checkpoint(options_.save, task_, settings_, done_);
+    saved_ = done_;
   }
 
   std::string sample() {
-    return settings_.row->name == "nanogpt" ? task_.sample("\n", kSampled, 0.8, settings_.seed)
-                                            : "";
+    std::string text;
+    if (settings_.row->learns_text())
+      task_.sample("\n", kSampled, 0.8, settings_.seed,
+                   [&](std::string_view character) { text += character; });
+    return text;
   }
 
   const TrainOptions& options_;
   const Settings& settings_;
   Task& task_;
-  int64_t done_, steps_;
+  int64_t first_, done_, steps_;  // done before this run, by now, and in the end
+  std::optional<int64_t> saved_;  // how many were done then
   std::optional<double> loss_;
   Report report_;
 };

@@ -10,6 +10,7 @@
 #include <anneal/random.h>
 
 #include "base/atomic_file.h"
+#include "busy.h"
 #include "ir/dtype.h"
 
 namespace anneal::cli {
@@ -79,6 +80,7 @@ OpenedRun open_run(const RunOptions& options) {
   std::optional<Checkpoint> from;
   if (!options.resume.empty()) from = read_checkpoint(options.resume);
   OpenedRun run{settle(options, from ? &from->metadata : nullptr), nullptr, 0};
+  const Busy busy("building the model");
   seed(static_cast<uint64_t>(run.settings.seed));
   run.task = make_task(run.settings, from ? &from->tensors : nullptr);
   if (from) {

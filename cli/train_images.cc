@@ -10,7 +10,6 @@
 
 #include "io/data_images.h"
 #include "models/networks.h"
-#include "output.h"
 #include "train_nonfinite.h"
 #include "train_task.h"
 
@@ -44,24 +43,13 @@ io::ImageData find_images(const std::string& data) {
   return io::drawn_digits();
 }
 
-// Warms up and falls to a twentieth over the steps that the model has by default, whatever --steps
-// says: a run that goes on further does what it would have done anyway.
-optim::Schedule learning_rate(const Settings& settings) {
-  // A rectifier at its edge goes one way or the other by the last bit of a sum, and of what becomes
-  // of that in perceptrons Adam's first steps make much: while they are short, devices stay
-  // together.
-  const int64_t rising = settings.row->name == "conv" ? 20 : 150;
-  const int64_t falling = settings.row->steps - rising;
-  return optim::warm_up(rising, optim::cosine(settings.lr, settings.lr / 20, falling));
-}
-
 class ImageTask : public Task {
  public:
   explicit ImageTask(const Settings& settings)
       : settings_(settings),
         data_(find_images(settings.data)),
         shuffle_(data_.train.count(), static_cast<uint64_t>(settings.seed)),
-        dynamic_(settings.row->name == "dynmlp") {
+        dynamic_(settings.row->has_dynamic_batch()) {
     if (settings.row->name == "conv") {
       use<models::ConvNet>();
     } else {
@@ -69,8 +57,7 @@ class ImageTask : public Task {
     }
     model_->compute_in(settings.dtype);
     optimizer_ = std::make_unique<optim::AdamW>(
-        *model_, optim::AdamWOptions{.lr = learning_rate(settings),
-                                     .gradients = gradient_options(settings)});
+        *model_, models::optimizer_options(*settings.row, settings.lr, settings.dtype));
   }
 
   nn::Module& model() override { return *model_; }

@@ -1,9 +1,12 @@
 #include "train_interrupt.h"
 
+#include <array>
 #include <csignal>
 
 namespace anneal::cli {
 namespace {
+
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
 
 volatile std::sig_atomic_t interrupted = 0;
 
@@ -16,13 +19,14 @@ extern "C" void on_interrupt(int signal) {
 
 Interrupt::Interrupt() {
   interrupted = 0;
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
+  // What is ignored stays so: nohup says that closing the terminal is to end nothing.
+  for (int number : kSignals)
+    if (std::signal(number, on_interrupt) == SIG_IGN) std::signal(number, SIG_IGN);
 }
 
 Interrupt::~Interrupt() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  for (int number : kSignals)
+    if (std::signal(number, SIG_DFL) == SIG_IGN) std::signal(number, SIG_IGN);
 }
 
 bool Interrupt::requested() { return interrupted != 0; }

@@ -1,5 +1,5 @@
-// Ctrl-C (and SIGTERM) as a question the training loop asks after each step. A second one ends the
-// program at once.
+// Ctrl-C, SIGTERM and a terminal that is closed, as a question the training loop asks after each
+// step. A second one ends the program at once.
 #pragma once
 
 namespace anneal::cli {

@@ -14,6 +14,7 @@
 namespace anneal::cli {
 namespace {
 
+constexpr const char* kNoBar = "\r\x1b[K";
 constexpr size_t kSparks = 16, kSpeeds = 50;
 constexpr auto kFrame = std::chrono::milliseconds(50);  // between two drawings of the bar
 
@@ -66,7 +67,17 @@ double per_second(int64_t items, double ms) {
 // A reader sees each line when it is written.
 void write_now(const std::string& text) {
   write(text);
-  std::fflush(stdout);
+  flush();
+}
+
+Json changed_json(const std::vector<ChangedSetting>& changed) {
+  Json list = Json::array();
+  for (const ChangedSetting& each : changed)
+    list.add(Json::object()
+                 .set("option", each.option)
+                 .set("holds", each.now)
+                 .set("checkpoint", each.before));
+  return list;
 }
 
 }  // namespace
@@ -75,13 +86,26 @@ Report::Report(Form form, std::string_view model, const char* unit, int64_t firs
                int64_t every)
     : form_(form), model_(model), unit_(unit), first_(first), steps_(steps), every_(every) {}
 
-Report::~Report() { clear_bar(); }
+// Not by write(), which may throw.
+Report::~Report() {
+  if (!bar_shown_) return;
+  std::fputs(kNoBar, stdout);
+  std::fflush(stdout);
+}
 
-void Report::begin(const std::string& data, int64_t parameters) {
-  if (form_ == Form::Json) return;
+void Report::begin(const std::string& data, int64_t parameters,
+                   const std::vector<ChangedSetting>& changed) {
+  if (form_ == Form::Json) {
+    if (!changed.empty())
+      write_now(
+          Json::object().set("resumed_after", first_).set("changed", changed_json(changed)).text() +
+          "\n");
+    return;
+  }
   line(fmt::format("{}: {} parameters", model_, grouped(static_cast<double>(parameters))));
   line(fmt::format("data: {}", data));
   if (first_ > 0) line(fmt::format("going on after step {}", first_));
+  for (const std::string& text : texts_of(changed)) line(text);
 }
 
 void Report::step(const StepResult& result) {
@@ -102,9 +126,17 @@ void Report::step(const StepResult& result) {
   remember(result.loss);
   if (form_ == Form::Bar)
     draw_bar(result);
-  else if (result.step % every_ == 0 || result.step == first_ + 1 || result.step == steps_)
+  else if (is_line_due(result))
     line(fmt::format("step {:>5}  loss {:.4f}  {:>8.2f} ms  {} {}/s", result.step, result.loss,
                      result.ms, grouped(per_second(result.items, result.ms)), unit_));
+}
+
+// By steps, and before ten seconds have passed without a line.
+bool Report::is_line_due(const StepResult& result) const {
+  constexpr std::chrono::duration<double> kSilence(10);
+  const std::chrono::duration<double, std::milli> step(result.ms);
+  return result.step % every_ == 0 || result.step == first_ + 1 || result.step == steps_ ||
+         Clock::now() + step - line_written_ > kSilence;
 }
 
 void Report::score(int64_t step, const Score& score) {
@@ -157,6 +189,7 @@ void Report::remember(double loss) {
 void Report::line(const std::string& text) {
   clear_bar();
   write_now(text + "\n");
+  line_written_ = Clock::now();
 }
 
 double Report::rate() const {
@@ -192,7 +225,7 @@ void Report::draw_bar(const StepResult& result) {
 
 void Report::clear_bar() {
   if (!bar_shown_) return;
-  write_now("\r\x1b[K");
+  write_now(kNoBar);
   bar_shown_ = false;
 }
 

@@ -39,7 +39,8 @@ class Report {
   Report(const Report&) = delete;
   Report& operator=(const Report&) = delete;
 
-  void begin(const std::string& data, int64_t parameters);
+  void begin(const std::string& data, int64_t parameters,
+             const std::vector<ChangedSetting>& changed);
   void step(const StepResult& result);
   void score(int64_t step, const Score& score);
   void done(const RunResult& result);
@@ -47,6 +48,7 @@ class Report {
  private:
   using Clock = std::chrono::steady_clock;
   void line(const std::string& text);
+  bool is_line_due(const StepResult& result) const;
   void remember(double loss);
   void draw_bar(const StepResult& result);
   void clear_bar();
@@ -56,7 +58,7 @@ class Report {
   std::string model_;
   const char* unit_;
   int64_t first_, steps_, every_;
-  Clock::time_point started_ = Clock::now(), drawn_;
+  Clock::time_point started_ = Clock::now(), drawn_, line_written_;
   std::vector<double> losses_;  // of the whole run, means of so many steps each:
   int64_t steps_a_loss_ = 1, steps_in_last_ = 0;
   std::deque<std::pair<double, int64_t>> speeds_;  // seconds and items of the last steps

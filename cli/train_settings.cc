@@ -7,8 +7,8 @@
 
 #include <anneal/error.h>
 
+#include "failure.h"
 #include "ir/dtype.h"
-#include "output.h"
 
 namespace anneal::cli {
 namespace {
@@ -18,31 +18,31 @@ constexpr int64_t kLargest = 1 << 20;  // size that a checkpoint may ask for
 
 struct SizeRow {
   const char* name;
-  int64_t ModelRow::* standard;
+  int64_t models::ModelRow::* standard;
   std::optional<int64_t> RunOptions::* given;
   int64_t Settings::* result;
 };
 constexpr std::array<SizeRow, 4> kSizes{{
-    {"layers", &ModelRow::layers, &RunOptions::layers, &Settings::layers},
-    {"heads", &ModelRow::heads, &RunOptions::heads, &Settings::heads},
-    {"width", &ModelRow::width, &RunOptions::width, &Settings::width},
-    {"block", &ModelRow::block, &RunOptions::block, &Settings::block},
+    {"layers", &models::ModelRow::layers, &RunOptions::layers, &Settings::layers},
+    {"heads", &models::ModelRow::heads, &RunOptions::heads, &Settings::heads},
+    {"width", &models::ModelRow::width, &RunOptions::width, &Settings::width},
+    {"block", &models::ModelRow::block, &RunOptions::block, &Settings::block},
 }};
 
-const ModelRow& row_named(const std::string& name) {
-  const auto row = std::ranges::find(model_rows(), name, &ModelRow::name);
-  if (row == model_rows().end()) fail_unknown("model", name, model_names());
+const models::ModelRow& row_named(const std::string& name) {
+  const models::ModelRow* row = models::find_model(name);
+  if (!row) fail_unknown("model", name, models::model_names());
   return *row;
 }
 
 // A size is part of the model: what a checkpoint says stands.
-int64_t settle_size(const SizeRow& size, const ModelRow& row, const RunOptions& options,
+int64_t settle_size(const SizeRow& size, const models::ModelRow& row, const RunOptions& options,
                     const io::Metadata* checkpoint) {
   const std::optional<int64_t> given = options.*size.given;
   if (row.*size.standard == 0) {
     if (given)
-      throw UserError(fmt::format("{} has no --{}", row.name, size.name),
-                      fmt::format("anneal train --help says what {} is", row.name), {});
+      throw UsageError(fmt::format("{} has no --{}", row.name, size.name),
+                       fmt::format("anneal train --help says what {} is", row.name));
     return 0;
   }
   if (!checkpoint) return given.value_or(row.*size.standard);
@@ -57,6 +57,10 @@ int64_t settle_size(const SizeRow& size, const ModelRow& row, const RunOptions& 
 // As sizes: an optimizer for f16 keeps more than one for f32. Checkpoints that do not say it are
 // f32.
 DType settle_dtype(const RunOptions& options, const io::Metadata* checkpoint) {
+  std::vector<std::string_view> names;
+  for (DType dtype : kComputeDTypes) names.push_back(name(dtype));
+  if (!options.dtype.empty() && std::ranges::find(names, options.dtype) == names.end())
+    fail_unknown("dtype to compute in", options.dtype, names);
   std::string kept = checkpoint ? find(*checkpoint, "dtype") : options.dtype;
   if (kept.empty()) kept = name(DType::F32);
   if (!options.dtype.empty() && options.dtype != kept)
@@ -65,8 +69,8 @@ DType settle_dtype(const RunOptions& options, const io::Metadata* checkpoint) {
         "leave --dtype out, or start without --resume", {});
   const auto dtype = std::ranges::find(kComputeDTypes, parse_dtype(kept));
   if (dtype == kComputeDTypes.end())
-    throw UserError(fmt::format("models do not compute in \"{}\"", kept), "give f32, bf16 or f16",
-                    {});
+    throw UserError(fmt::format("the checkpoint says dtype is \"{}\"", kept),
+                    "it is damaged: take another one", {});
   return *dtype;
 }
 
@@ -79,24 +83,6 @@ std::optional<T> parsed(const std::string& text) {
 }
 
 }  // namespace
-
-const std::vector<ModelRow>& model_rows() {
-  static const std::vector<ModelRow> rows{
-      {"mlp", "784-512-512-10 perceptron on digits", 0, 0, 512, 0, 128, 1400, 1e-3},
-      {"conv", "two 3x3 convolutions, pooling and a linear layer on digits", 0, 0, 32, 0, 64, 1400,
-       1e-3},
-      {"dynmlp", "the perceptron on batches of many sizes, with one plan", 0, 0, 512, 0, 128, 1400,
-       1e-3},
-      {"nanogpt", "a GPT that learns a text character by character", 4, 4, 128, 64, 16, 1000, 1e-3},
-  };
-  return rows;
-}
-
-std::vector<std::string_view> model_names() {
-  std::vector<std::string_view> names;
-  for (const ModelRow& row : model_rows()) names.push_back(row.name);
-  return names;
-}
 
 std::string find(const io::Metadata& metadata, std::string_view key) {
   const auto entry = std::ranges::find(metadata, key, [](const auto& e) { return e.first; });
@@ -125,9 +111,17 @@ io::Metadata Settings::metadata() const {
   return metadata;
 }
 
+std::vector<std::string> texts_of(const std::vector<ChangedSetting>& changed) {
+  std::vector<std::string> texts;
+  for (const ChangedSetting& each : changed)
+    texts.push_back(fmt::format("{} is {} from here on, the checkpoint says {}", each.option,
+                                each.now, each.before.empty() ? "none" : each.before));
+  return texts;
+}
+
 Settings settle(const RunOptions& options, const io::Metadata* checkpoint) {
   Settings settings;
-  const ModelRow& row = row_named(options.model);
+  const models::ModelRow& row = row_named(options.model);
   settings.row = &row;
   settings.needs_data = options.needs_data;
   if (checkpoint) {
@@ -140,16 +134,24 @@ Settings settle(const RunOptions& options, const io::Metadata* checkpoint) {
   for (const SizeRow& size : kSizes)
     settings.*size.result = settle_size(size, row, options, checkpoint);
   if (settings.heads > 0 && settings.width % settings.heads != 0)
-    throw UserError(
+    throw UsageError(
         fmt::format("a width of {} does not divide into {} heads", settings.width, settings.heads),
-        "choose a --heads that divides --width", {});
-  settings.batch =
-      options.batch.value_or(checkpoint ? number_of(*checkpoint, "batch", 1, kLargest) : row.batch);
-  settings.seed = options.seed.value_or(checkpoint ? number_of(*checkpoint, "seed") : 1);
-  settings.lr = options.lr.value_or(
-      checkpoint ? parsed<double>(find(*checkpoint, "lr")).value_or(row.lr) : row.lr);
+        "choose a --heads that divides --width");
+  settings.batch = checkpoint ? number_of(*checkpoint, "batch", 1, kLargest) : row.batch;
+  settings.seed = checkpoint ? number_of(*checkpoint, "seed") : 1;
+  settings.lr = checkpoint ? parsed<double>(find(*checkpoint, "lr")).value_or(row.lr) : row.lr;
+  settings.data = checkpoint ? find(*checkpoint, "data") : "";
+  auto take = [&](const char* option, const auto& given, auto& setting) {
+    if (!given) return;
+    if (checkpoint && *given != setting)
+      settings.changed.push_back({option, fmt::format("{}", *given), fmt::format("{}", setting)});
+    setting = *given;
+  };
+  take("--batch", options.batch, settings.batch);
+  take("--seed", options.seed, settings.seed);
+  take("--lr", options.lr, settings.lr);
+  take("--data", options.data.empty() ? std::nullopt : std::optional(options.data), settings.data);
   settings.dtype = settle_dtype(options, checkpoint);
-  settings.data = options.data.empty() && checkpoint ? find(*checkpoint, "data") : options.data;
   return settings;
 }
 

@@ -11,6 +11,8 @@
 
 #include <anneal/io.h>
 
+#include "models/training.h"
+
 namespace anneal::cli {
 
 // What the commands that use a model are given; what is empty comes from elsewhere.
@@ -22,25 +24,25 @@ struct RunOptions {
   bool needs_data = true;  // a model can write without the text it learned from
 };
 
-struct ModelRow {
-  std::string_view name, description;
-  int64_t layers, heads, width, block;  // by default; 0: the model has no such size
-  int64_t batch, steps;
-  double lr;
+// An option that says something else than the checkpoint it goes on from.
+struct ChangedSetting {
+  std::string option, now, before;
 };
-const std::vector<ModelRow>& model_rows();
-std::vector<std::string_view> model_names();
 
 struct Settings {
-  const ModelRow* row = nullptr;
+  const models::ModelRow* row = nullptr;
   int64_t layers = 0, heads = 0, width = 0, block = 0, batch = 0, seed = 0;
   double lr = 0;
   DType dtype = DType::F32;  // that products are computed in
   std::string data;          // empty: what is built in
   bool needs_data = true;
+  std::vector<ChangedSetting> changed;  // what the options say holds
 
   io::Metadata metadata() const;
 };
+
+// For people: which options differ from the checkpoint, and that they hold.
+std::vector<std::string> texts_of(const std::vector<ChangedSetting>& changed);
 
 // Sizes that differ from those of the checkpoint, or that the model does not have, are errors.
 // `checkpoint` may be null.

@@ -6,7 +6,7 @@
 
 namespace anneal::cli {
 
-std::string Task::sample(const std::string&, int64_t, double, int64_t) {
+void Task::sample(const std::string&, int64_t, double, int64_t, const Writer&) {
   throw UserError("the model writes no text", "anneal sample takes a checkpoint of nanogpt", {});
 }
 
@@ -17,15 +17,8 @@ State Task::state() {
   return all;
 }
 
-optim::GradientOptions gradient_options(const Settings& settings) {
-  optim::GradientOptions options{.clip_norm = 1, .skip_non_finite = true};
-  if (settings.dtype == DType::F16) options.loss_scale.emplace();
-  return options;
-}
-
 std::unique_ptr<Task> make_task(const Settings& settings, const State* kept) {
-  return settings.row->name == "nanogpt" ? make_text_task(settings, kept)
-                                         : make_image_task(settings);
+  return settings.row->learns_text() ? make_text_task(settings, kept) : make_image_task(settings);
 }
 
 }  // namespace anneal::cli

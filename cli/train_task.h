@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <anneal/compile.h>
@@ -46,15 +48,14 @@ class Task {
 
   // What else a checkpoint holds.
   virtual State extra_state() const { return {}; }
-  // `count` characters that follow the prompt; an error for models that write none.
-  virtual std::string sample(const std::string& prompt, int64_t count, double temperature,
-                             int64_t seed);
+  // The prompt and `count` characters that follow it, each written as soon as it is known; an error
+  // for models that write none.
+  using Writer = std::function<void(std::string_view character)>;
+  virtual void sample(const std::string& prompt, int64_t count, double temperature, int64_t seed,
+                      const Writer& write);
 
   State state();  // all that a run goes on from
 };
-
-// For models that compute in the settings' dtype.
-optim::GradientOptions gradient_options(const Settings& settings);
 
 // `kept`: the tensors of a checkpoint, whose extra state the task is made from; may be null. The
 // model's own state is for load() to take over.

@@ -60,13 +60,9 @@ class TextTask : public Task {
         vocabulary_(vocabulary_of(kept, text_)),
         tokens_(vocabulary_.encode(text_)),
         trained_(static_cast<int64_t>(tokens_.size()) * 9 / 10),
-        model_({.layers = settings.layers,
-                .width = settings.width,
-                .heads = settings.heads,
-                .vocabulary = vocabulary_.size(),
-                .block = settings.block,
-                .tied_head = false}),
-        optimizer_(model_, {.lr = settings.lr, .gradients = gradient_options(settings)}) {
+        model_(models::character_gpt(settings.layers, settings.width, settings.heads,
+                                     settings.block, vocabulary_.size())),
+        optimizer_(model_, models::optimizer_options(*settings.row, settings.lr, settings.dtype)) {
     model_.compute_in(settings.dtype);
     const int64_t needed = settings.block + 2, scored = all() - trained_;
     if (settings.needs_data && std::min(trained_, scored) < needed)
@@ -114,10 +110,10 @@ class TextTask : public Task {
     return {{kVocabulary, from_data(vocabulary_.characters(), {vocabulary_.size()})}};
   }
 
-  std::string sample(const std::string& prompt, int64_t count, double temperature,
-                     int64_t seed) override {
+  void sample(const std::string& prompt, int64_t count, double temperature, int64_t seed,
+              const Writer& write) override {
     std::vector<int32_t> tokens = vocabulary_.encode(prompt);
-    std::string text = prompt;
+    write(prompt);
     io::HostRandom random(static_cast<uint64_t>(seed), 0x73616d706c65);
     const auto block = static_cast<size_t>(settings_.block);
     model_.eval();
@@ -132,10 +128,9 @@ class TextTask : public Task {
       const int32_t token =
           draw(std::span(logits).subspan((seen - 1) * width, width), temperature, random);
       tokens.push_back(token);
-      text += vocabulary_.decode(token);
+      write(vocabulary_.decode(token));
     }
     model_.train();
-    return text;
   }
 
  private:

@@ -81,7 +81,7 @@ TEST_CASE("cli: cache says what is wrong") {
         Row{"cache clear 5", "cache clear takes no \"5\""}}) {
     CAPTURE(row.arguments);
     const Run run = with_errors(row.arguments);
-    CHECK(run.code != 0);
+    CHECK(run.code == 2);
     CHECK(contains(run.output, row.says));
   }
   {

@@ -16,9 +16,11 @@
 #include "codegen/llvm/compile.h"
 #include "environment_scope.h"
 #include "models/program.h"
+#include "models/training.h"
 #include "runtime/cpu/cpu_device.h"
 #include "schedule/memory_plan.h"
 #include "schedule/statistics.h"
+#include "symbolic/bounds.h"
 #include "transform/simplify.h"
 #include "webgpu_other_library.h"
 
@@ -78,7 +80,8 @@ TEST_CASE("cli: kernels --json is the schedule") {
         for (const Json& phase : kernel["phases"]) phases.insert(phase);
       }
       CHECK(shown["crossing"] == crossing);
-      CHECK(shown["memory"]["arena_bytes"] == plan_memory(schedule).arena_bytes);
+      const auto largest = [](NodeRef variable) { return bounds(variable).max; };
+      CHECK(shown["memory"]["arena_bytes"] == plan_memory(schedule, largest).arena_bytes);
       CHECK(shown["memory"]["arena_bytes"].get<int64_t>() <=
             shown["memory"]["temporary_bytes"].get<int64_t>());
       CHECK(shown["work"]["flops"].get<double>() == doctest::Approx(flops));
@@ -89,9 +92,42 @@ TEST_CASE("cli: kernels --json is the schedule") {
         CHECK(edge["producer"] == schedule.unfused[i].producer);
         CHECK(edge["consumer"] == schedule.unfused[i].consumer);
         CHECK(edge["reason"] == name(schedule.unfused[i].reason));
-        CHECK(edge["cost_ns"] == schedule.unfused[i].cost);
+        // Costs are there where they decided, and only there.
+        const UnfusedCost& cost = schedule.unfused[i].cost;
+        const bool by_cost = edge["reason"] == "reuse" || edge["reason"] == "dtype";
+        CHECK(cost.decided() == by_cost);
+        CHECK(edge["again_ns"].is_null() == !by_cost);
+        CHECK(edge["stored_ns"].is_null() == !by_cost);
+        if (!by_cost) continue;
+        CHECK(edge["again_ns"] == cost.again);
+        CHECK(edge["stored_ns"] == cost.stored);
+        CHECK(cost.again > cost.stored);
+        CHECK(cost.stored > 0);
       }
     }
+}
+
+TEST_CASE("cli: kernels are those that train runs, of every model it takes") {
+  for (const models::ModelRow& row : models::model_rows()) {
+    CAPTURE(row.name);
+    const Json shown = json_of(fmt::format("kernels {} --device cpu", row.name));
+    const std::string data = row.learns_text() ? "" : "--data digits";
+    const Run run =
+        anneal_run(fmt::format("train {} {} --steps 1 --device cpu --json", row.name, data));
+    REQUIRE(run.code == 0);
+    const Json step = Json::parse(run.output.substr(0, run.output.find('\n')));
+    CHECK(step["counters"]["kernels_scheduled"] == shown["kernels"].size());
+  }
+}
+
+TEST_CASE("cli: kernels never tells of a cost that decided nothing") {
+  for (const models::ProgramRow& row : models::programs()) {
+    const std::string text = anneal_run(fmt::format("kernels {}", row.name)).output;
+    CAPTURE(text);
+    CHECK_FALSE(contains(text, "-0."));
+    for (const char* digit : {"1", "2", "3", "4", "5", "6", "7", "8", "9"})
+      CHECK_FALSE(contains(text, fmt::format(" -{}", digit)));
+  }
 }
 
 TEST_CASE("cli: kernels of a step hold forward and backward nodes together, and say so") {
@@ -275,19 +311,19 @@ TEST_CASE("cli: how exact products are is said by --matmul-precision, which othe
     CHECK(anneal_run(kernels + " --matmul-precision full").code == 0);
     CHECK(anneal_run(kernels + " --matmul-precision high").code == 0);  // where there are no units
     const Run run = with_errors(kernels);
-    CHECK(run.code == 1);
-    CHECK(contains(run.output, "ANNEAL_MATMUL_PRECISION is \"some\""));
+    CHECK(run.code == 2);
+    CHECK(contains(run.output, "ANNEAL_MATMUL_PRECISION must be full or high, got \"some\""));
     CHECK(anneal_run("kernels mlp --forward --device cpu").code == 0);
   }
   const Run unknown = with_errors(kernels + " --matmul-precision some");
-  CHECK(unknown.code == 1);
-  CHECK(contains(unknown.output, "--matmul-precision is \"some\""));
-  CHECK(contains(unknown.output, "it is full, or high"));
+  CHECK(unknown.code == 2);
+  CHECK(contains(unknown.output, "there is no precision of products 'some'"));
+  CHECK(contains(unknown.output, "there are: full, high"));
   for (const char* command :
        {"kernels mlp", "train mlp", "run mlp", "sample --resume none", "bench gemm"}) {
     INFO(command);
     const Run run = with_errors(fmt::format("{} --device cpu --matmul-precision high", command));
-    CHECK(run.code == 1);
+    CHECK(run.code == 2);
     CHECK(contains(run.output, "--matmul-precision high is for a GPU, and the device is \"cpu\""));
     CHECK(contains(run.output, "add --device webgpu"));
   }
@@ -327,6 +363,7 @@ TEST_CASE("cli: doctor looks at one GPU with --adapter") {
   CHECK(last["gpus"][0]["number"] == all.size() - 1);
   CHECK(last["gpus"][0]["name"] == all.back()["name"]);
   CHECK(last["gpus"][0]["copy_gb_s"].get<double>() > 0);
+  CHECK(last["gpus"][0]["slow"] == (last["gpus"][0]["kind"] == "CPU"));
   const Run unknown = with_errors("doctor --adapter nosuchgpu");
   CHECK(unknown.code == 1);
   CHECK(contains(unknown.output, "there is no GPU \"nosuchgpu\""));
@@ -346,4 +383,32 @@ TEST_CASE("cli: without a library or a GPU, webgpu says what is missing") {
   CHECK(run.code == 1);
   CHECK(contains(run.output, "WebGPU finds no GPU here"));
   CHECK(contains(run.output, "VK_ICD_FILENAMES"));
+  CHECK(contains(run.output, "or take --adapter software"));
+}
+
+TEST_CASE(
+    "cli: --adapter software computes without a GPU, a loader or a variable, and says it is slow") {
+  const EnvironmentScope no_driver("VK_ICD_FILENAMES", "/nonexistent/icd.json"),
+      no_loader("LD_LIBRARY_PATH", "");
+  const std::string train = "train mlp --data digits --width 16 --batch 8 --steps 2 --json";
+  const Run slow = anneal_run(train + " --device webgpu --adapter software 2>&1 >/dev/null");
+  CHECK(slow.code == 0);
+  CHECK(contains(slow.output, "a program on the CPU: it computes the same, slowly"));
+  const Json doctor = Json::parse(anneal_run("doctor --json --adapter software").output)["webgpu"];
+  REQUIRE(doctor["gpus"].size() == 1);
+  CHECK(doctor["gpus"][0]["slow"] == true);
+  CHECK(contains(anneal_run("doctor --adapter software").output, "CPU (slow)"));
+  const Json without = Json::parse(anneal_run("doctor --json").output)["webgpu"];
+  CHECK(without["gpus"].empty());
+  CHECK(contains(without["fix"].get<std::string>(), "--adapter software"));
+}
+
+TEST_CASE("cli: what WebGPU's library writes by itself is for --debug alone") {
+  const EnvironmentScope no_driver("VK_ICD_FILENAMES", "/nonexistent/icd.json"),
+      no_loader("LD_LIBRARY_PATH", "");
+  const Run quiet = anneal_run("kernels mlp --device webgpu 2>&1 >/dev/null"),
+            loud = anneal_run("kernels mlp --debug --device webgpu 2>&1 >/dev/null");
+  CHECK(quiet.output.starts_with("error: WebGPU finds no GPU"));
+  if (shell("ldconfig -p | grep -q libvulkan.so.1").code == 0) return;  // nothing to complain about
+  CHECK(contains(loud.output, "Warning: Couldn't load Vulkan"));
 }

@@ -247,7 +247,7 @@ TEST_CASE("cli train: digits go on bit for bit, too") {
 TEST_CASE("cli train: an interrupt ends after the step, saves and exits with 130") {
   const Folder folder;
   const std::string file = folder / "run.safetensors";
-  for (const int number : {SIGINT, SIGTERM}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     ChildProcess child(words_of(fmt::format("{} --steps 1000000 --json --save {}", kSmall, file)));
     for (int i = 0; i < 10; ++i) REQUIRE(child.line());
     child.signal(number);
@@ -365,26 +365,33 @@ TEST_CASE("cli train: mistakes are explained, and nothing is overwritten") {
            {"train nanogpt --data " + folder / "nothing", 1, "there is no such file"},
            {"train mlp --data " + small, 1, "is not a folder"},
            {"train mlp --data " + folder / "", 1, "there is no train-images-idx3-ubyte"},
-           {"train mlp --steps -5", 2, "--steps"},
-           {"train mlp --steps many", 2, "--steps"},
-           {"train mlp --lr nan", 2, "\"nan\" is no learning rate"},
-           {"train mlp --lr inf", 2, "\"inf\" is no learning rate"},
-           {"train mlp --lr 0", 2, "is no learning rate"},
-           {"train mlp --batch 0", 2, "--batch"},
-           {"train mlp --dtype i32", 1, "models do not compute in \"i32\""},
+           {"train mlp --steps -5", 2, "--steps must be from 0 to 1099511627776, got -5"},
+           {"train mlp --steps many", 2, "--steps must be a whole number"},
+           {"train mlp --steps 1.5", 2,
+            "--steps must be a whole number from 0 to 1099511627776, got 1.5"},
+           {"train mlp --steps 1e300", 2, "--steps must be a whole number"},
+           {"train mlp --lr nan", 2, "--lr must be a number above 0, got nan"},
+           {"train mlp --lr inf", 2, "--lr must be a number above 0, got inf"},
+           {"train mlp --lr 0", 2, "--lr must be above 0, got 0"},
+           {"train mlp --lr -1", 2, "--lr must be above 0, got -1"},
+           {"train mlp --batch 0", 2, "--batch must be from 1 to 1048576, got 0"},
+           {"train mlp --dtype i32", 2, "there is no dtype to compute in 'i32'"},
+           {"train mlp --dtype bf61", 2, "did you mean bf16? there are: f32, bf16, f16"},
            {"train nanogpt --dtype bf16 --resume " + good, 1, "computes in f32, --dtype says bf16"},
-           {"train nanogpt --heads 3", 1, "a width of 128 does not divide into 3 heads"},
-           {"train mlp --heads 3", 1, "mlp has no --heads"},
-           {"train nanogtp", 1, "did you mean nanogpt?"},
+           {"train nanogpt --heads 3", 2, "a width of 128 does not divide into 3 heads"},
+           {"train mlp --heads 3", 2, "mlp has no --heads"},
+           {"train nanogtp", 2, "did you mean nanogpt? there are: mlp, conv, dynmlp, nanogpt"},
            {"train", 2, "MODEL is required"},
-           {"train mlp --device nothing", 1, "there is no device 'nothing'"},
+           {"train mlp --device nothing", 2, "there is no device 'nothing'"},
            {"train mlp --data digits --save " + folder / "none/x", 1, "cannot write"},
            {"train mlp --data digits --save " + folder / "", 1, "it is a directory"},
            {"sample --resume " + cut, 1, "it is cut off"},
            {"sample --resume " + good + " --prompt \\#", 1, "does not know the character '#'"},
-           {"sample --resume " + good + " --temperature -1", 2, "--temperature"},
+           {"sample --resume " + good + " --temperature -1", 2,
+            "--temperature must be from 0 to 100, got -1"},
+           {"sample --resume " + good + " --prompt ''", 2, "the prompt is empty"},
            {"sample", 2, "--resume is required"},
-           {"run mpl", 1, "did you mean mlp?"},
+           {"run mpl", 2, "did you mean mlp?"},
        }) {
     CAPTURE(row.arguments);
     const bool trains = row.arguments.starts_with("train ") && !contains(row.arguments, "--save");

@@ -9,11 +9,16 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <anneal/error.h>
 
+#include "base/environment.h"
+#include "environment_scope.h"
+#include "runtime/cpu/kernel_folder.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/thread_pool.h"
+#include "runtime/executor.h"
 
 using namespace anneal;
 
@@ -140,19 +145,31 @@ TEST_CASE("thread pool: exceptions reach the caller, and the pool stays usable")
 }
 
 TEST_CASE("thread pool: ANNEAL_THREADS chooses the number") {
-  const char* before = std::getenv("ANNEAL_THREADS");
-  const std::string kept = before ? before : "";
-  setenv("ANNEAL_THREADS", "7", 1);
-  CHECK(default_threads() == 7);
-  for (const char* nonsense : {"0", "-2", "many", ""}) {
-    setenv("ANNEAL_THREADS", nonsense, 1);
-    CHECK(default_threads() == std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  for (const auto& [text, threads] : {std::pair{"7", 7}, {"1024", 1024}, {"", cores}}) {
+    const EnvironmentScope scope("ANNEAL_THREADS", text);
+    CHECK(default_threads() == threads);
   }
-  if (before) {
-    setenv("ANNEAL_THREADS", kept.c_str(), 1);
-  } else {
-    unsetenv("ANNEAL_THREADS");
+  for (const char* nonsense : {"0", "-2", "many", "2x", "1025", "1e3", "99999999999999999999"}) {
+    CAPTURE(nonsense);
+    const EnvironmentScope scope("ANNEAL_THREADS", nonsense);
+    CHECK_THROWS_WITH_AS(default_threads(),
+                         fmt::format("error: ANNEAL_THREADS must be a whole number from 1 to 1024, "
+                                     "got \"{}\"\n  hint: set it to such a number, or unset it",
+                                     nonsense)
+                             .c_str(),
+                         EnvironmentError);
   }
+}
+
+TEST_CASE("environment: a word that means nothing is an error") {
+  const EnvironmentScope scope("ANNEAL_CACHE", "off");
+  CHECK_THROWS_WITH_AS(default_cache_directory(),
+                       "error: ANNEAL_CACHE must be 0 or 1, got \"off\"\n  hint: set it so, or "
+                       "unset it",
+                       EnvironmentError);
+  const EnvironmentScope poison("ANNEAL_POISON", "yes");
+  CHECK_THROWS_AS(ExecutorOptions::from_environment(), EnvironmentError);
 }
 
 TEST_CASE("memory: blocks are aligned and usable to the last byte") {

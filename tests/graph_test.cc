@@ -202,6 +202,26 @@ TEST_CASE("graph: a tensor of another thread is a user error") {
   CHECK(message.find("made on another thread") != std::string::npos);
 }
 
+TEST_CASE("graph: a tensor of a thread that has ended says so, and so do its copies") {
+  Tensor kept;
+  std::thread([&] { kept = exp(zeros({2})); }).join();
+  Tensor copy = kept, moved = std::move(copy);
+  for (const Tensor& tensor : {kept, moved, Tensor(moved)}) {
+    CHECK(tensor.defined());
+    std::string message;
+    try {
+      tensor + 1;
+    } catch (const UserError& error) {
+      message = error.what();
+    }
+    CHECK(message.find("the tensor was made in a thread that has ended") != std::string::npos);
+    CHECK(message.find("before the thread ends") != std::string::npos);
+  }
+  kept = ones({2});  // the place can be used again
+  CHECK((kept + 1).to_vector() == std::vector<float>{2, 2});
+  CHECK_FALSE(copy.defined());  // NOLINT(bugprone-use-after-move): what is moved from is empty
+}
+
 TEST_CASE("graph: a loop that builds and realises keeps memory flat") {
   Graph graph;
   GraphScope scope(graph);

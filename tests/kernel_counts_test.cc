@@ -152,6 +152,36 @@ TEST_CASE("kernel counts: targets to ignore cost no kernel") {
   CHECK(count(3) == count({}));
 }
 
+TEST_CASE("kernel counts: the reason of a stored value is what decided it") {
+  auto reasons_of = [](const std::vector<Tensor>& results, const ScheduleOptions& options = {}) {
+    std::set<UnfusedReason> reasons;
+    const Schedule schedule = schedule_program(simplified(results), options);
+    for (const UnfusedEdge& edge : schedule.unfused) {
+      reasons.insert(edge.reason);
+      const bool by_cost =
+          edge.reason == UnfusedReason::Reuse || edge.reason == UnfusedReason::Dtype;
+      CHECK(edge.cost.decided() == by_cost);
+      CHECK(edge.cost.again >= edge.cost.stored);
+      CHECK(edge.cost.stored >= 0);
+    }
+    return reasons;
+  };
+  using Reasons = std::set<UnfusedReason>;
+  const Tensor square = input("x", {512, 512}), other = input("y", {512, 512});
+  // A product in a product: the inner one would be made again for every row.
+  CHECK(reasons_of({matmul(matmul(square, other), other)}) == Reasons{UnfusedReason::Reduce});
+  // A product that others need over rows and over columns.
+  const Tensor product = tanh(matmul(square, other));
+  CHECK(reasons_of({sum(product, 0), sum(product * 2, 1)}).contains(UnfusedReason::Reduce));
+  // Much arithmetic that both need: to do it twice costs more than to store it.
+  Tensor value = square;
+  for (int i = 0; i < 8; ++i) value = sin(value) * other + tanh(value);
+  CHECK(reasons_of({sum(value, 0), sum(value * 3, 1)}) == Reasons{UnfusedReason::Reuse});
+  // The passes that would compute it where it is used are left out.
+  CHECK(reasons_of({sum(exp(square) * 2, 1)}, {.capabilities = {}, .disabled = {"inline", "group"}})
+            .contains(UnfusedReason::Disabled));
+}
+
 TEST_CASE("kernel counts: the score of a class is read, not looked for") {
   auto comparisons = [](std::vector<std::string> disabled) {
     ScheduleOptions options;

@@ -393,9 +393,28 @@ TEST_CASE("optim: training makes the loss small") {
   CHECK(last < first / 20);
 }
 
+TEST_CASE("optim: a parameter that the loss does not depend on is named, with what helps here") {
+  Tensor used = parameter("used", ones({2})), unused = parameter("unused", ones({2}));
+  optim::Sgd sgd(std::vector<Tensor>{used, unused});
+  Step step;
+  for (const bool accumulated : {false, true}) {
+    optim::Adam adam(std::vector<Tensor>{used, unused}, {.gradients = {.accumulate = true}});
+    try {
+      accumulated ? adam.accumulate(sum(used)) : sgd.update(sum(used));
+      FAIL("nothing was said");
+    } catch (const UserError& error) {
+      CHECK(error.message() == fmt::format("{}: the loss does not depend on parameter \"unused\"",
+                                           accumulated ? "accumulate" : "update"));
+      CHECK(error.hint() ==
+            "use it in the model, freeze() it, or give the optimizer a list without it");
+    }
+  }
+}
+
 TEST_CASE("optim: the updates of a program that is only looked at are places too") {
   models::Program program = models::mlp();
-  CHECK(program.updates.size() == 1 + 3 * program.parameters.size());
+  // Steps done, steps skipped, and each parameter with its moments.
+  CHECK(program.updates.size() == 2 + 3 * program.parameters.size());
   CHECK_THROWS_AS(evaluate({program.updates[0]}), UserError);
 }
 

@@ -46,6 +46,20 @@ void add_arg(KeyBuilder& key, Op op, Arg arg) {
   }
 }
 
+// What a handle points to that outlived its graph: it is not empty, but of no more use.
+NodeRef ended_node() {
+  static const Shape scalar{};
+  static const Node node{.key = {},
+                         .shape = &scalar,
+                         .arg = {},
+                         .origin = nullptr,
+                         .id = 0,
+                         .source_count = 0,
+                         .op = Op::Buffer,
+                         .dtype = DType::F32};
+  return &node;
+}
+
 }  // namespace
 
 Graph::Graph() : roots_(std::make_unique<detail::Root>()), generation_(next_generation()) {
@@ -53,11 +67,11 @@ Graph::Graph() : roots_(std::make_unique<detail::Root>()), generation_(next_gene
 }
 
 Graph::~Graph() {
-  // Handles that outlive their graph become empty instead of dangling.
+  // Handles that outlive their graph have none, and say so when they are used.
   while (roots_->next_ != roots_.get()) {
     detail::Root* root = roots_->next_;
     root->unlink();
-    root->node_ = nullptr;
+    root->node_ = ended_node();
     root->graph_ = nullptr;
   }
   roots_->previous_ = roots_->next_ = nullptr;
@@ -351,7 +365,7 @@ Root::Root(const Node* node) : node_(node), graph_(node ? &current_graph() : nul
   if (node) link_after(graph_->roots_.get());
 }
 Root::Root(const Root& other) : node_(other.node_), graph_(other.graph_) {
-  if (node_) link_after(const_cast<Root*>(&other));
+  if (graph_) link_after(const_cast<Root*>(&other));
 }
 Root::Root(Root&& other) noexcept { *this = std::move(other); }
 Root& Root::operator=(const Root& other) {
@@ -359,7 +373,7 @@ Root& Root::operator=(const Root& other) {
   unlink();
   node_ = other.node_;
   graph_ = other.graph_;
-  if (node_) link_after(const_cast<Root*>(&other));
+  if (graph_) link_after(const_cast<Root*>(&other));
   return *this;
 }
 Root& Root::operator=(Root&& other) noexcept {

@@ -3,6 +3,7 @@
 
 #include "models/networks.h"
 #include "models/program.h"
+#include "models/training.h"
 
 namespace anneal::models {
 
@@ -20,9 +21,11 @@ Tensor ConvNet::operator()(const Tensor& image) const {
 
 Program conv() {
   nn::StructureOnly structure;
-  const ConvNet model;
-  Tensor image = input("image", {64, kPixels}), label = input("label", {64}, DType::I32);
-  return training_step(cross_entropy(model(image), label), model);
+  const ModelRow& row = *find_model("conv");
+  const ConvNet model(row.width);
+  Tensor image = input("image", {row.batch, kPixels}),
+         label = input("label", {row.batch}, DType::I32);
+  return training_step(cross_entropy(model(image), label), model, optimizer_options(row, row.lr));
 }
 
 }  // namespace anneal::models

@@ -1,8 +1,10 @@
 // Causal self-attention, and a GPT-2-like decoder made of it.
 #include <anneal/functional.h>
 
+#include "io/data_text.h"
 #include "models/networks.h"
 #include "models/program.h"
+#include "models/training.h"
 
 namespace anneal::models {
 
@@ -15,6 +17,18 @@ Program attention() {
   const nn::TransformerBlock block(nullptr, "block", {.width = 128, .heads = 4});
   Tensor x = input("x", {16, 64, 128}), target = input("target", {16, 64, 128});
   return training_step(mse_loss(block(x), target), block);
+}
+
+Program nanogpt() {
+  nn::StructureOnly structure;
+  const ModelRow& row = *find_model("nanogpt");
+  const io::Vocabulary vocabulary(io::built_in_text());
+  const nn::Gpt model(
+      character_gpt(row.layers, row.width, row.heads, row.block, vocabulary.size()));
+  Tensor tokens = input("tokens", {row.batch, row.block}, DType::I32);
+  Tensor targets = input("targets", {row.batch, row.block}, DType::I32);
+  return training_step(language_loss(model(tokens), targets), model,
+                       optimizer_options(row, row.lr));
 }
 
 Program gpt(const GptOptions& o) {

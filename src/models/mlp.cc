@@ -3,6 +3,7 @@
 
 #include "models/networks.h"
 #include "models/program.h"
+#include "models/training.h"
 
 namespace anneal::models {
 
@@ -17,11 +18,23 @@ Tensor Mlp::operator()(const Tensor& image) const {
   return down(hidden);
 }
 
-Program mlp() {
+namespace {
+
+Program step_of(std::string_view name, const Dim& batch) {
   nn::StructureOnly structure;
-  const Mlp model;
-  Tensor image = input("image", {128, kPixels}), label = input("label", {128}, DType::I32);
-  return training_step(cross_entropy(model(image), label), model);
+  const ModelRow& row = *find_model(name);
+  const Mlp model(row.width);
+  Tensor image = input("image", {batch, kPixels}), label = input("label", {batch}, DType::I32);
+  return training_step(cross_entropy(model(image), label), model, optimizer_options(row, row.lr));
+}
+
+}  // namespace
+
+Program mlp() { return step_of("mlp", find_model("mlp")->batch); }
+
+Program dynmlp() {
+  const Variable batch("batch", 1, find_model("dynmlp")->batch);
+  return step_of("dynmlp", batch);
 }
 
 }  // namespace anneal::models

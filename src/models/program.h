@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <anneal/nn.h>
+#include <anneal/optim.h>
 #include <anneal/tensor.h>
 
 namespace anneal::models {
@@ -17,7 +18,8 @@ struct Program {
 };
 
 // Takes the gradients of the loss and adds AdamW.
-Program training_step(const Tensor& loss, const nn::Module& model);
+Program training_step(const Tensor& loss, const nn::Module& model,
+                      const optim::AdamWOptions& options = {});
 
 struct ProgramRow {
   std::string_view name, description;
@@ -26,8 +28,11 @@ struct ProgramRow {
 const std::vector<ProgramRow>& programs();
 const ProgramRow* find_program(std::string_view name);  // null: there is none
 
+// The steps that `anneal train` runs, with the sizes it has by default.
 Program mlp();
 Program conv();
+Program dynmlp();
+Program nanogpt();
 Program attention();
 
 struct GptOptions {

@@ -9,6 +9,8 @@
 #include <anneal/step.h>
 
 #include "ir/dtype.h"
+#include "ir/graph.h"
+#include "ir/node_map.h"
 #include "nn/structure.h"
 #include "optim/gradients.h"
 #include "optim/listed.h"
@@ -38,6 +40,17 @@ void check_groups(const std::vector<Group>& groups) {
     check_not_negative("the rate of a group", group.rate);
     if (group.weight_decay) check_not_negative("the weight decay of a group", *group.weight_decay);
   }
+}
+
+// A parameter that nothing is learned about: grad() would offer an option of its own.
+void check_depends(const Tensor& loss, const std::vector<nn::Parameter>& parameters) {
+  const NodeRef root = node_of(loss);
+  NodeMap<char> reached;
+  for (NodeRef node : topological_order({&root, 1})) reached[node] = 1;
+  for (const nn::Parameter& p : parameters)
+    if (!reached.contains(node_of(p.tensor)))
+      fail(fmt::format("the loss does not depend on parameter \"{}\"", p.path),
+           "use it in the model, freeze() it, or give the optimizer a list without it");
 }
 
 }  // namespace
@@ -150,6 +163,7 @@ void Optimizer::load(const State& from, const LoadOptions& options, Location whe
 
 // Of the scaled loss, if losses are scaled.
 std::vector<Tensor> Optimizer::gradients_of(const Tensor& loss) const {
+  check_depends(loss, parameters_);
   std::vector<Tensor> tensors;
   for (const nn::Parameter& p : parameters_) tensors.push_back(p.tensor);
   return grad(scale_.defined() ? widen(loss) * cast(scale_, wide_dtype(loss.dtype())) : loss,

@@ -1,7 +1,6 @@
 #include "runtime/evaluator.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <mutex>
 
@@ -12,6 +11,8 @@
 #include <anneal/device.h>
 
 #include "base/call_site.h"
+#include "base/environment.h"
+#include "base/files.h"
 #include "base/traffic.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/executor.h"
@@ -74,17 +75,21 @@ struct Registry {
     return result;
   }
 
-  Entry& find(std::string_view name, std::string_view given_by) {
+  // `variable`: of the environment, that names it; empty: none does.
+  Entry& find(std::string_view name, std::string_view variable) {
     for (Entry& entry : entries)
       if (entry.name == name) return entry;
-    fail(fmt::format("there is no device \"{}\"{}", name, given_by),
-         fmt::format("the devices are {}", fmt::join(names(), ", ")));
+    const std::string hint = fmt::format("the devices are {}", fmt::join(names(), ", "));
+    if (!variable.empty())
+      throw EnvironmentError(
+          fmt::format("there is no device \"{}\", which {} names", name, variable), hint);
+    fail(fmt::format("there is no device \"{}\"", name), hint);
   }
 
   Entry& chosen() {
     if (current) return *current;
-    const char* name = std::getenv("ANNEAL_DEVICE");
-    current = name && *name ? &find(name, ", which ANNEAL_DEVICE names") : &entries.front();
+    const std::string name = environment("ANNEAL_DEVICE");
+    current = name.empty() ? &entries.front() : &find(name, "ANNEAL_DEVICE");
     return *current;
   }
 };

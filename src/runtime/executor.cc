@@ -1,13 +1,13 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <new>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/call_site.h"
+#include "base/environment.h"
 #include "base/traffic.h"
 #include "runtime/distinct_bodies.h"
 
@@ -55,8 +55,7 @@ class Residence : public RemoteMemory {
 
 ExecutorOptions ExecutorOptions::from_environment() {
   ExecutorOptions options;
-  const char* poison = std::getenv("ANNEAL_POISON");
-  options.poison = poison && *poison && std::string_view(poison) != "0";
+  options.poison = environment_word("ANNEAL_POISON", {"0", "1"}) == "1";
   return options;
 }
 

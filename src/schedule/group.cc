@@ -32,13 +32,13 @@ class Grouper {
         flow_(flow),
         options_(options),
         replaced_(program.buffers.size(), -1),
-        is_assigned_(program.buffers.size(), 0) {
+        is_assigned_(program.buffers.size(), 0),
+        stored_(program.buffers.size()) {
     for (const AssignedBuffer& assigned : in_place)
       replaced_[static_cast<size_t>(assigned.value)] = assigned.target;
     for (const AssignedBuffer& assigned : program.assigned)
       is_assigned_[static_cast<size_t>(assigned.value)] = 1;
-    for (size_t i = 0; i < program.stored.size(); ++i)
-      stored_[program.stored[i].buffer].push_back(i);
+    for (StoredValue& value : program.stored) stored_[static_cast<size_t>(value.buffer)] = &value;
   }
 
   void run() {
@@ -49,6 +49,11 @@ class Grouper {
   }
 
  private:
+  struct Refusal {
+    UnfusedReason reason = UnfusedReason::Order;
+    BufferLimit limit = {};
+  };
+
   Fragment& fragment(int number) { return program_.fragments[static_cast<size_t>(number)]; }
   const ScheduleBuffer& buffer(int number) { return program_.buffers[static_cast<size_t>(number)]; }
   int level(int number) { return levels_[static_cast<size_t>(number)]; }
@@ -148,10 +153,23 @@ class Grouper {
       if (std::ranges::count(common, match) == 0) return false;  // an inner loop's
     const bool same_space = consumer_alike && producer_alike && renaming->size() == common.size();
     if (producer.is_product && (!same_space || has_reductions(consumer))) return false;
-    if (flow_.has_detour(from, to)) return false;
-    if (!has_reductions(producer) && holds_others_up(from, to)) return false;
+    if (flow_.has_detour(from, to)) return refuse(from, to, {UnfusedReason::Order});
+    if (!has_reductions(producer) && holds_others_up(from, to))
+      return refuse(from, to, {UnfusedReason::Order});
     merge(from, to, *renaming);
-    return committed(from, to);
+    return committed(from, to) || refuse(from, to, refusal_);
+  }
+
+  // A producer and its consumer fit and stay apart: that decides, and no cost.
+  bool refuse(int producer, int consumer, const Refusal& refusal) {
+    for (int number : fragment(producer).writes) {
+      StoredValue* value = stored_[static_cast<size_t>(number)];
+      if (!value || !std::ranges::binary_search(fragment(consumer).reads, number)) continue;
+      value->reason = refusal.reason;
+      value->cost = {};
+      value->limit = refusal.limit;
+    }
+    return false;
   }
 
   // Whether others that need the producer would have to wait for something that only the consumer
@@ -237,44 +255,35 @@ class Grouper {
     return static_cast<int>(pieces.size());
   }
 
+  bool not_committed(UnfusedReason reason, BufferLimit limit = {}) {
+    refusal_ = {reason, limit};
+    return false;
+  }
+
+  // Whether the candidate takes the place of the two; refusal_ says why not.
   bool committed(int from, int to) {
-    if (!has_enough_rows(fragment(from), fragment(to))) return false;
+    if (!has_enough_rows(fragment(from), fragment(to))) return not_committed(UnfusedReason::Size);
     drop_unread_stores(from, to);
-    if (scatters(candidate_)) return false;
+    if (scatters(candidate_)) return not_committed(UnfusedReason::Shape);
     candidate_.refresh();
     const BufferLimit buffers{pieces_of_memory(candidate_),
                               std::min(kMostBuffers, options_.capabilities.max_buffers)};
-    if (buffers.needed > buffers.allowed) {
-      explain(from, UnfusedReason::Limit, buffers);
-      return false;
-    }
-    if (share_of_kernel(candidate_, options_.capabilities) < 1) {
-      explain(from, UnfusedReason::Length, {});
-      return false;
-    }
+    if (buffers.needed > buffers.allowed) return not_committed(UnfusedReason::Limit, buffers);
+    if (share_of_kernel(candidate_, options_.capabilities) < 1)
+      return not_committed(UnfusedReason::Length);
     for (int number : candidate_.writes)
       if (const int target = replaced_[static_cast<size_t>(number)];
           target >= 0 && !reads_only_what_it_replaces(candidate_, {number, target}))
-        return false;
+        return not_committed(UnfusedReason::Order);
     // Nor may a copy into a buffer join what reads it at other places.
     for (int number : candidate_.writes)
       if (std::ranges::binary_search(candidate_.reads, number) &&
           !reads_only_what_it_replaces(candidate_, {number, number}))
-        return false;
+        return not_committed(UnfusedReason::Order);
     fragment(to) = std::move(candidate_);
     fragment(from) = Fragment{};
     flow_.merge(from, to);
     return true;
-  }
-
-  // Why what a fragment stores stays stored.
-  void explain(int from, UnfusedReason reason, const BufferLimit& limit) {
-    for (int number : fragment(from).writes)
-      if (auto values = stored_.find(number); values != stored_.end())
-        for (size_t i : values->second) {
-          program_.stored[i].reason = reason;
-          program_.stored[i].limit = limit;
-        }
   }
 
   void drop_unread_stores(int from, int to) {
@@ -355,11 +364,12 @@ class Grouper {
   Rangified& program_;
   Dataflow& flow_;
   const ScheduleOptions& options_;
-  std::vector<int> replaced_;                  // by buffer: the one whose place it takes, if any
-  std::vector<char> is_assigned_;              // by buffer
-  std::map<int, std::vector<size_t>> stored_;  // by buffer: which of program_.stored
+  std::vector<int> replaced_;      // by buffer: the one whose place it takes, if any
+  std::vector<char> is_assigned_;  // by buffer
+  std::vector<StoredValue*> stored_;  // by buffer; null: it has to be stored
   std::vector<int> levels_;
   Fragment candidate_;
+  Refusal refusal_{};
 };
 
 }  // namespace

@@ -313,7 +313,7 @@ class Rangeifier {
     State& s = state(node);
     if (s.uses.empty() && !s.forced) return;
     if (node->op == Op::Buffer) return;
-    StoredValue why{node, -1, UnfusedReason::Reuse, 0};
+    StoredValue why{node, -1, UnfusedReason::Reuse};
     if (s.forced || !stays_inline(node, s, &why)) {
       if (!s.forced) {
         why.buffer = buffer_of(node);
@@ -519,12 +519,18 @@ class Rangeifier {
     return *variables_.insert(expression, std::move(found)).first;
   }
 
+  static bool refuse(StoredValue* why, UnfusedReason reason) {
+    why->reason = reason;
+    return false;
+  }
+
   bool stays_inline(NodeRef node, const State& s, StoredValue* why) {
+    const bool many = s.uses.size() > kMostUses;
     if (is_movement(node->op) || node->op == Op::Const || node->op == Op::Iota ||
         node->op == Op::Assign)
-      return s.uses.size() <= kMostUses || node->op != Op::Pad;
-    if (!inline_ && !is_cast_of_storage(node)) return false;
-    if (widens(node)) return s.uses.size() <= kMostUses;
+      return !many || node->op != Op::Pad || refuse(why, UnfusedReason::Uses);
+    if (!inline_ && !is_cast_of_storage(node)) return refuse(why, UnfusedReason::Disabled);
+    if (widens(node)) return !many || refuse(why, UnfusedReason::Uses);
     return is_reduce(node->op) ? reduce_stays_inline(node, s, why)
                                : value_stays_inline(node, s, why);
   }
@@ -543,13 +549,10 @@ class Rangeifier {
     double again = 0;
     const double elements = element_estimate(*node->shape);
     for (const Use& use : s.uses) again += evaluations(use);
-    if (node->op == Op::Gather && is_deep(s)) {
-      why->reason = UnfusedReason::Length;
-      return false;
-    }
+    if (node->op == Op::Gather && is_deep(s)) return refuse(why, UnfusedReason::Length);
     if (groups_make_operands_ && times_made_for_products(s, elements) >= 2 &&
         !cost_.is_near_memory(node))
-      return false;
+      return refuse(why, UnfusedReason::Product);
     if (s.uses.size() == 1 && again <= elements * 16) return true;
     if (cost_.needs_no_memory(node)) return true;
     const double computed = cost_.of_element(node);
@@ -560,14 +563,15 @@ class Rangeifier {
         std::ranges::all_of(s.uses, [&](const Use& use) { return use.root == s.uses[0].root; });
     const double near = one_kernel ? 2 : 1;
     stored *= near;
-    why->cost = again * computed - stored;
-    if (s.carries && s.uses.size() > 1) return false;
+    if (s.carries && s.uses.size() > 1) return refuse(why, UnfusedReason::Reduce);
     if (s.uses.size() <= 4 && computed < kModerate && cost_.is_few_operations(node)) return true;
-    if (s.uses.size() > kMostUses) return false;
+    if (s.uses.size() > kMostUses) return refuse(why, UnfusedReason::Uses);
+    why->cost = {again * computed, stored};
+    if (!why->cost.decided()) return true;
     // Of a narrow dtype it is cheap to keep: as wide as f32 it might have been computed again.
     const double narrow = cost_.of_memory(DType::F32) - cost_.of_memory(node->dtype);
-    if (why->cost <= near * (elements + again) * narrow) why->reason = UnfusedReason::Dtype;
-    return why->cost <= 0;
+    const double as_wide = stored + near * (elements + again) * narrow;
+    return refuse(why, why->cost.again <= as_wide ? UnfusedReason::Dtype : UnfusedReason::Reuse);
   }
 
   // Whether it is wanted at places that are found through many others.
@@ -603,25 +607,21 @@ class Rangeifier {
   bool reduce_stays_inline(NodeRef node, const State& s, StoredValue* why) {
     const double work = element_estimate(*node->source(0)->shape);
     const double elements = element_estimate(*node->shape);
-    why->cost = work * (static_cast<double>(s.uses.size()) - 1) * compute_cost(node) +
-                elements * memory_cost(node->dtype);
-    if (s.uses.size() > 1) return false;
+    if (s.uses.size() > 1) return refuse(why, UnfusedReason::Reduce);
     const Use& use = s.uses[0];
     Root& in = root(use.root);
-    auto refuse = [&](UnfusedReason reason) {
-      why->reason = reason;
-      return false;
-    };
-    if (!is_true(use.valid)) return refuse(UnfusedReason::Shape);
+    if (!is_true(use.valid)) return refuse(why, UnfusedReason::Shape);
     std::vector<NodeRef> rows;
     for (NodeRef coordinate : use.coordinates->dims()) {
       if (is_static(coordinate)) continue;
       const Loop* loop = axis_loops_.find(coordinate);
-      if (!loop || std::ranges::count(rows, coordinate) > 0) return refuse(UnfusedReason::Shape);
-      if (loop->depth >= kMostNested) return refuse(UnfusedReason::Length);
+      if (!loop || std::ranges::count(rows, coordinate) > 0)
+        return refuse(why, UnfusedReason::Shape);
+      if (loop->depth >= kMostNested) return refuse(why, UnfusedReason::Length);
       rows.push_back(coordinate);
     }
-    if (evaluations(use) < elements) return refuse(UnfusedReason::Shape);  // some are not wanted
+    if (evaluations(use) < elements)
+      return refuse(why, UnfusedReason::Shape);  // some are not wanted
     const bool all_space =
         rows.size() == in.space.size() && std::ranges::all_of(rows, [&](NodeRef row) {
           return std::ranges::count(in.space, row, &Axis::variable) > 0;
@@ -629,12 +629,12 @@ class Rangeifier {
     const bool product = is_product(node);
     if (product &&
         !(all_space && !in.is_product && !in.has_rows && in.all.size() == in.space.size()))
-      return refuse(UnfusedReason::Reduce);
-    if (in.is_product) return refuse(UnfusedReason::Reduce);
+      return refuse(why, UnfusedReason::Reduce);
+    if (in.is_product) return refuse(why, UnfusedReason::Reduce);
     if (all_space) return true;
-    if (elements < kEnoughRows && work > kLittleWork) return refuse(UnfusedReason::Size);
+    if (elements < kEnoughRows && work > kLittleWork) return refuse(why, UnfusedReason::Size);
     // Rows that are never stored need their statistics for themselves.
-    if (state(node->source(0)).expands) return refuse(UnfusedReason::Size);
+    if (state(node->source(0)).expands) return refuse(why, UnfusedReason::Size);
     in.has_rows = true;
     return true;
   }

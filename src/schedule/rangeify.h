@@ -27,7 +27,7 @@ struct StoredValue {
   NodeRef value;
   int buffer;
   UnfusedReason reason;
-  double cost;
+  UnfusedCost cost = {};
   BufferLimit limit = {};
 };
 

@@ -136,12 +136,16 @@ void check(const Schedule& schedule) {
 std::string_view name(UnfusedReason reason) {
   switch (reason) {
     case UnfusedReason::Reuse: return "reuse";
-    case UnfusedReason::Limit: return "limit";
-    case UnfusedReason::Reduce: return "reduce";
-    case UnfusedReason::Shape: return "shape";
     case UnfusedReason::Dtype: return "dtype";
+    case UnfusedReason::Uses: return "uses";
+    case UnfusedReason::Reduce: return "reduce";
+    case UnfusedReason::Product: return "product";
+    case UnfusedReason::Shape: return "shape";
     case UnfusedReason::Size: return "size";
     case UnfusedReason::Length: return "length";
+    case UnfusedReason::Order: return "order";
+    case UnfusedReason::Limit: return "limit";
+    case UnfusedReason::Disabled: return "disabled";
   }
   return "";
 }
@@ -183,7 +187,7 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
     for (const WantedValue& wanted : program.wanted)
       if (const OverLimit* over = stored_for_limits.find(wanted.value))
         program.stored.push_back(
-            {wanted.value->source(0), wanted.buffer, over->reason, 0, over->limit});
+            {wanted.value->source(0), wanted.buffer, over->reason, {}, over->limit});
     if (enabled(options, "pick")) pick_terms(program);
     if (options.capabilities.group_threads > 0 && enabled(options, "masks")) keep_masks(program);
     if (options.capabilities.group_threads > 0 && enabled(options, "flatten"))

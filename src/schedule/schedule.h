@@ -34,8 +34,28 @@ struct KernelPart {
 // The parts of a phase are independent of each other; a phase begins when the one before has ended.
 using KernelPhase = std::vector<KernelPart>;
 
-enum class UnfusedReason : uint8_t { Reuse, Limit, Reduce, Shape, Dtype, Size, Length };
+// What decided that a value is stored and not computed where it is used.
+enum class UnfusedReason : uint8_t {
+  Reuse,     // to compute it again costs more than to store it
+  Dtype,     // the same, and only because its dtype is narrow: as f32 it would not be stored
+  Uses,      // so many would compute it for themselves that it is not looked at
+  Reduce,    // a reduction would be made again, for each that needs it or inside another one
+  Product,   // an operand of products, which every group of threads would make again
+  Shape,     // others run over it in another order, or over a part of it
+  Size,      // too few rows would be left to share the work
+  Length,    // the kernel would be so long that it takes too long to compile
+  Order,     // something else has to be computed between the two
+  Limit,     // the device has no room for more in one kernel: see BufferLimit
+  Disabled,  // the pass that computes values where they are used is left out
+};
 std::string_view name(UnfusedReason reason);
+
+// What was compared where costs decided, in nanoseconds (an estimate): `again` is the greater one.
+// Zero where something else did.
+struct UnfusedCost {
+  double again = 0, stored = 0;
+  bool decided() const { return again > stored; }
+};
 
 // How many buffers one kernel would have bound, and how many it may.
 struct BufferLimit {
@@ -47,7 +67,7 @@ struct UnfusedEdge {
   int producer = -1, consumer = -1;  // kernels
   int buffer = -1;
   UnfusedReason reason = UnfusedReason::Reuse;
-  double cost = 0;  // what fusing would have cost, in nanoseconds more than storing (estimate)
+  UnfusedCost cost;
   NodeRef value = nullptr;  // of the program
   BufferLimit limit;        // where that is the reason
 };

@@ -63,10 +63,8 @@ void check_padding(const std::vector<Padding>& padding, NodeRef x) {
          "give one {before, after} an axis, {0, 0} where nothing is added");
   for (size_t axis = 0; axis < padding.size(); ++axis)
     for (NodeRef amount : {node_of(padding[axis].before), node_of(padding[axis].after)})
-      if (!prove_nonnegative(amount))
-        fail(fmt::format("the padding {} of axis {} {} negative", to_text(amount), axis,
-                         is_static(amount) ? "is" : "can be"),
-             "use slice() to take elements away");
+      check_nonnegative(amount, fmt::format("the padding {} of axis {}", to_text(amount), axis),
+                        "use slice() to take elements away");
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 
 #include "base/checked.h"
 #include "base/traffic.h"
-#include "symbolic/bounds.h"
 #include "tensor/lift.h"
 
 namespace anneal {
@@ -19,10 +18,8 @@ namespace {
 std::vector<NodeRef> checked_dims(const Sizes& sizes) {
   std::vector<NodeRef> dims = nodes_of(sizes);
   for (NodeRef dim : dims)
-    if (bounds(dim).min < 0)
-      fail(fmt::format("a size of {} is negative{}", text_of(dims),
-                       is_static(dim) ? "" : " for some bindings"),
-           "sizes start at 0");
+    check_nonnegative(dim, fmt::format("size {} of {}", to_text(dim), text_of(dims)),
+                      "sizes start at 0");
   check_sizes(dims);
   return dims;
 }

@@ -23,6 +23,10 @@ bool same_dims(std::span<const NodeRef> a, std::span<const NodeRef> b) {
 
 void check_thread(const detail::Root& root, const char* what) {
   if (!root.node()) fail(fmt::format("the {} is empty", what), "assign a value to it first");
+  if (!root.graph())
+    fail(
+        fmt::format("the {} was made in a thread that has ended", what),
+        "read it there with to_vector() before the thread ends, and make it here with from_data()");
   if (root.graph() != &current_graph())
     fail(fmt::format("the {} was made on another thread", what),
          "read it there with to_vector() and make it here with from_data()");
@@ -122,6 +126,13 @@ void check_storable(DType dtype) {
     fail(fmt::format("DType({}) is no dtype", static_cast<int>(dtype)),
          "use one that <anneal/dtype.h> names");
   if (dtype == DType::Index) fail("a tensor cannot hold symbolic sizes", "use i64");
+}
+
+void check_nonnegative(NodeRef amount, const std::string& what, const std::string& hint) {
+  if (prove_nonnegative(amount)) return;
+  if (bounds(amount).max < 0) fail(fmt::format("{} is negative", what), hint);
+  fail(fmt::format("{} is not shown to be at least 0 for every binding", what),
+       fmt::format("{}; give its variables bounds that show it", hint));
 }
 
 void check_sizes(std::span<const NodeRef> dims) {

@@ -50,6 +50,8 @@ DType meeting_dtype(std::span<const Operand* const> operands);
 // Of that dtype, without a change of shape.
 NodeRef lift(const Operand& operand, DType dtype);
 
+// An error where `what`, which is the amount, is negative, or is not shown not to be.
+void check_nonnegative(NodeRef amount, const std::string& what, const std::string& hint);
 // An error for sizes no tensor can have. Called before a node is made of them.
 void check_sizes(std::span<const NodeRef> dims);
 

@@ -99,8 +99,11 @@ Products without_shared_factors(std::span<const NodeRef> left, std::span<const N
 
 [[noreturn]] void fail_reshape(NodeRef from, std::span<const NodeRef> dims) {
   NodeRef count = simplify(element_count_expr(from->shape->dims()));
-  fail(fmt::format("{} cannot become {}: {} elements do not fill it", shape_text(from),
-                   text_of(dims), to_text(count)),
+  const NodeRef wanted = simplify(element_count_expr(dims));
+  const bool known = is_static(count) && is_static(wanted);
+  fail(fmt::format("{} cannot become {}: {} elements {}", shape_text(from), text_of(dims),
+                   to_text(count),
+                   known ? "do not fill it" : "are not shown to fill it for every binding"),
        fmt::format("the sizes must multiply to {}; one of them may be -1", to_text(count)));
 }
 

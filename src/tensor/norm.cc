@@ -1,5 +1,6 @@
 // Normalisation: (x - mean) / sqrt(variance + epsilon) over some axes, then an optional weight and
 // bias. Statistics are the population's and are taken in f32 at least.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -18,14 +19,18 @@ void check_epsilon(double epsilon) {
     fail(fmt::format("epsilon is {}", epsilon), "it is added to the variance: give 0 or more");
 }
 
-// `what` (a weight, a bias, statistics) has exactly these sizes, or is empty where that is allowed.
-void check_sizes(const char* what, const Tensor& tensor, const Sizes& wanted) {
-  Sizes sizes = tensor.shape();
-  bool same = sizes.size() == wanted.size();
-  for (size_t i = 0; same && i < sizes.size(); ++i) same = sizes[i] == wanted[i];
-  if (!same)
-    fail(fmt::format("the {} is {}, but {} is needed", what, to_text(sizes), to_text(wanted)),
-         fmt::format("give the {} one value for each thing it scales", what));
+bool same_sizes(const Sizes& a, const Sizes& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Dim& one, const Dim& other) { return one == other; });
+}
+
+// `what` (a weight, a bias) has the sizes of x's last axes, which it was made for.
+void check_last_axes(const char* what, const Tensor& tensor, const Tensor& x, const Sizes& last) {
+  if (!tensor.defined() || same_sizes(tensor.shape(), last)) return;
+  fail(fmt::format("x is {}, whose last axes are {}, but the {} is for {}", to_text(x.shape()),
+                   to_text(last), what, to_text(tensor.shape())),
+       fmt::format("give x last axes of {}, or a {} of {}", to_text(tensor.shape()), what,
+                   to_text(last)));
 }
 
 Tensor centred(const Tensor& x, const Axes& axes) { return x - mean(x, axes, true); }
@@ -45,10 +50,23 @@ Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 // A value a channel, [C], so that it broadcasts against [N, C, ..].
 Tensor along_channels(const char* what, const Tensor& tensor, const Tensor& x) {
   if (!tensor.defined()) return tensor;
-  check_sizes(what, tensor, {x.dim(1)});
+  if (tensor.rank() != 1)
+    fail(fmt::format("the {} is {}, but needs one value a channel", what, to_text(tensor.shape())),
+         fmt::format("give it the shape [{}]", x.dim(1).text()));
+  if (!(tensor.dim(0) == x.dim(1)))
+    fail(fmt::format("x is {} and has {} channels, but the {} is for {}", to_text(x.shape()),
+                     x.dim(1).text(), what, tensor.dim(0).text()),
+         fmt::format("give x {} channels, which are its axis 1, or a {} for {}",
+                     tensor.dim(0).text(), what, x.dim(1).text()));
   Sizes sizes(x.rank() - 1, 1);
   sizes[0] = x.dim(1);
   return reshape(tensor, sizes);
+}
+
+// affine() with a value a channel; the weight is checked first.
+Tensor affine_channels(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Tensor scale = along_channels("weight", weight, x);
+  return affine(x, scale, along_channels("bias", bias, x));
 }
 
 std::vector<int64_t> axes_from(size_t begin, size_t end) {
@@ -85,8 +103,8 @@ Tensor layer_norm(const Operand& x, int64_t normalised_axes, const Tensor& weigh
   size_t first = rank - static_cast<size_t>(normalised_axes);
   Sizes sizes = v.shape();
   sizes.erase(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(first));
-  if (weight.defined()) check_sizes("weight", weight, sizes);
-  if (bias.defined()) check_sizes("bias", bias, sizes);
+  check_last_axes("weight", weight, v, sizes);
+  check_last_axes("bias", bias, v, sizes);
   Axes axes(axes_from(first, rank));
   return cast(affine(scaled(centred(v, axes), axes, epsilon), weight, bias), dtype);
 }
@@ -97,7 +115,7 @@ Tensor rms_norm(const Operand& x, const Tensor& weight, double epsilon) {
   Tensor v = cast(x, wide_dtype(dtype));
   check_epsilon(epsilon);
   if (v.rank() == 0) fail("x is a scalar", "give it an axis: its last one is normalised");
-  if (weight.defined()) check_sizes("weight", weight, {v.dim(-1)});
+  check_last_axes("weight", weight, v, {v.dim(-1)});
   return cast(affine(scaled(v, -1, epsilon), weight, {}), dtype);
 }
 
@@ -119,8 +137,7 @@ Tensor group_norm(const Operand& x, int64_t groups, const Tensor& weight, const 
   grouped.insert(grouped.begin() + 1, groups);
   Axes axes(axes_from(2, grouped.size()));
   Tensor normal = reshape(scaled(centred(reshape(v, grouped), axes), axes, epsilon), sizes);
-  return cast(affine(normal, along_channels("weight", weight, v), along_channels("bias", bias, v)),
-              dtype);
+  return cast(affine_channels(normal, weight, bias), dtype);
 }
 
 Tensor batch_norm(const Operand& x, const Tensor& weight, const Tensor& bias, double epsilon) {
@@ -130,9 +147,7 @@ Tensor batch_norm(const Operand& x, const Tensor& weight, const Tensor& bias, do
   check_epsilon(epsilon);
   check_has_channels(v);
   Axes axes(batch_axes(v));
-  return cast(affine(scaled(centred(v, axes), axes, epsilon), along_channels("weight", weight, v),
-                     along_channels("bias", bias, v)),
-              dtype);
+  return cast(affine_channels(scaled(centred(v, axes), axes, epsilon), weight, bias), dtype);
 }
 
 Tensor batch_norm(const Operand& x, const Tensor& mean, const Tensor& variance,
@@ -148,9 +163,7 @@ Tensor batch_norm(const Operand& x, const Tensor& mean, const Tensor& variance,
          "leave both out to use the batch's own statistics");
   Tensor centre = cast(along_channels("mean", mean, v), wide);
   Tensor scale = rsqrt(cast(along_channels("variance", variance, v), wide) + epsilon);
-  return cast(affine((v - centre) * scale, along_channels("weight", weight, v),
-                     along_channels("bias", bias, v)),
-              dtype);
+  return cast(affine_channels((v - centre) * scale, weight, bias), dtype);
 }
 
 }  // namespace anneal

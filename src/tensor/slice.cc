@@ -22,7 +22,8 @@ NodeRef clamped_bound(const Dim& bound, NodeRef size, int64_t shift, const char*
   if (bounds(at).max < 0)
     at = index_add(at, size);
   else if (!prove_nonnegative(at))
-    fail(fmt::format("the {} {} can be negative or not", which, to_text(at)),
+    fail(fmt::format("the {} {} is shown neither to be negative nor to be at least 0", which,
+                     to_text(at)),
          "negative numbers count from the end; give the variables bounds that settle the sign");
   at = simplify(index_add(at, index_const(shift)));
   return least(greatest(at, index_const(0)), size);
@@ -113,10 +114,8 @@ std::vector<Tensor> split(const Operand& x, const Sizes& sizes, int64_t axis) {
   size_t along = checked_axis(axis, node->rank());
   std::vector<NodeRef> dims = nodes_of(sizes), begins;
   for (NodeRef size : dims) {
-    if (!prove_nonnegative(size))
-      fail(fmt::format("size {} of {} {} negative", to_text(size), text_of(dims),
-                       is_static(size) ? "is" : "can be"),
-           "sizes start at 0");
+    check_nonnegative(size, fmt::format("size {} of {}", to_text(size), text_of(dims)),
+                      "sizes start at 0");
     begins.push_back(total);
     total = simplify(index_add(total, size));
   }

@@ -223,6 +223,8 @@ std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>()
 void set_threads(int count, std::source_location where) {
   CallScope call("set_threads", where);
   if (count < 1) fail(fmt::format("{} threads cannot compute anything", count), "use 1 or more");
+  if (count > kMaxThreads)
+    fail(fmt::format("{} threads are too many", count), fmt::format("use {} or less", kMaxThreads));
   std::lock_guard lock(workers().mutex);
   workers().pool.set_threads(count);
 }

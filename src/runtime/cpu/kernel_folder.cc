@@ -15,6 +15,7 @@
 #include <anneal/error.h>
 
 #include "base/checked.h"
+#include "base/environment.h"
 #include "base/notice.h"
 #include "base/own_files.h"
 #include "base/temporary_file.h"
@@ -50,7 +51,7 @@ std::string name_of(const Key& key) { return to_text(key) + std::string(kSuffix)
 // ---- where, and how much
 
 std::string default_cache_directory() {
-  if (environment("ANNEAL_CACHE") == "0") return "";
+  if (environment_word("ANNEAL_CACHE", {"0", "1"}) == "0") return "";
   if (std::string chosen = environment("ANNEAL_CACHE_DIR"); !chosen.empty()) return chosen;
   if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) {
     return cache + "/anneal";
@@ -83,9 +84,9 @@ KernelFolderLimits cache_limits(const std::string& directory) {
   if (const std::string given = environment("ANNEAL_CACHE_LIMIT"); !given.empty()) {
     const std::optional<int64_t> bytes = parse_bytes(given);
     if (!bytes)
-      throw UserError(
+      throw EnvironmentError(
           fmt::format("ANNEAL_CACHE_LIMIT is \"{}\", which is no number of bytes", given),
-          "write 536870912, or 512M", {});
+          "write 536870912, or 512M");
     limits.bytes = *bytes;
   } else if (const std::optional<std::string> kept =
                  directory.empty() ? std::nullopt

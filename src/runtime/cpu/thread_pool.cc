@@ -1,12 +1,11 @@
 #include "runtime/cpu/thread_pool.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <string>
 #include <utility>
 
-#include "base/files.h"
+#include "base/environment.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -18,7 +17,6 @@ namespace {
 // Kernels follow each other closely: whoever sleeps in between is late.
 constexpr std::chrono::microseconds kSpin(50);
 constexpr uint32_t kOpen = uint32_t{1} << 31;
-constexpr int kMaxThreads = 1024;
 // Chunks of a run for each thread: few cost little, many even out what cells cost.
 constexpr int64_t kChunksPerThread = 16;
 
@@ -50,11 +48,8 @@ bool spin_until(const Condition& condition) {
 }  // namespace
 
 int default_threads() {
-  const std::string wanted = environment("ANNEAL_THREADS");
-  int threads = 0;
-  std::from_chars(wanted.data(), wanted.data() + wanted.size(), threads);
-  if (threads <= 0) threads = static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(threads, 1, kMaxThreads);
+  const int64_t cores = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
+  return static_cast<int>(environment_number("ANNEAL_THREADS", 1, kMaxThreads).value_or(cores));
 }
 
 ThreadPool::ThreadPool(int threads) { start(threads); }

@@ -13,6 +13,8 @@
 
 namespace anneal {
 
+constexpr int kMaxThreads = 1024;
+
 // $ANNEAL_THREADS, else as many as the machine runs at once.
 int default_threads();
 

@@ -16,6 +16,7 @@
 
 #include "base/call_site.h"
 #include "base/shared_library.h"
+#include "runtime/webgpu/software_driver.h"
 
 namespace anneal::webgpu {
 namespace {
@@ -279,6 +280,10 @@ std::vector<AdapterInfo> adapters_and_matrices() {
 }
 
 size_t choose_among(std::span<const AdapterInfo> adapters, std::string_view selector) {
+  if (selector == kSoftware) {
+    const auto cpu = std::ranges::find(adapters, AdapterKind::Cpu, &AdapterInfo::kind);
+    if (cpu != adapters.end()) return static_cast<size_t>(cpu - adapters.begin());
+  }
   // More digits than a number of adapters has are a name that nobody has.
   const bool is_number =
       !selector.empty() && selector.size() < 6 &&
@@ -301,7 +306,7 @@ Adapter choose_adapter(Connection& connection, std::string_view selector,
   std::vector<Adapter> found = request_adapters(connection, wishes);
   if (found.empty())
     fail(fmt::format("WebGPU finds no GPU here (library {})", connection.library().path),
-         how_to_get_an_adapter() + "; `anneal doctor` shows each part");
+         how_to_get_an_adapter() + "; `anneal doctor` shows each part" + software_offer());
   std::vector<AdapterInfo> infos;
   for (const Adapter& adapter : found) infos.push_back(adapter.info());
   const size_t chosen = choose_among(infos, selector);
@@ -313,6 +318,11 @@ Adapter choose_adapter(Connection& connection, std::string_view selector,
 std::span<const char* const> matrix_toggles() {
   static constexpr std::array kToggles{"allow_unsafe_apis", "vulkan_enable_f16_on_nvidia"};
   return kToggles;
+}
+
+std::string software_offer() {
+  if (software_driver().empty()) return "";
+  return "; or take --adapter software, a driver that is installed and computes on the CPU, slowly";
 }
 
 std::string how_to_get_an_adapter() {

@@ -96,8 +96,9 @@ class Adapter {
 
 // In the order of adapters().
 std::vector<Adapter> request_adapters(Connection& connection, const AdapterWishes& wishes = {});
-// By its place in adapters() ("1"), by a part of its name ("nvidia"), or the first (""): which of
-// these that is. A UserError lists them where it is none.
+// By its place in adapters() ("1"), by a part of its name ("nvidia"), the first (""), or one that
+// computes on the CPU ("software"): which of these that is. A UserError lists them where it is
+// none.
 size_t choose_among(std::span<const AdapterInfo> adapters, std::string_view selector);
 // One that does not have what is wished for is as if that had not been wished.
 Adapter choose_adapter(Connection& connection, std::string_view selector,
@@ -110,6 +111,8 @@ Limits limits_of(const abi::Limits& limits);
 std::string text_of(abi::StringView text);
 abi::StringView view_of(std::string_view text);
 
+// What is to be said of a software driver where there is no GPU; empty where none is installed.
+std::string software_offer();
 // Why there is no adapter and what to do, for errors and for people who ask.
 std::string how_to_get_an_adapter();
 

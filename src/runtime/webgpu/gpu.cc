@@ -7,6 +7,7 @@
 
 #include "base/call_site.h"
 #include "runtime/webgpu/gpu_state.h"
+#include "runtime/webgpu/software_driver.h"
 
 namespace anneal::webgpu {
 namespace {
@@ -173,6 +174,7 @@ Gpu::Gpu(std::shared_ptr<GpuState> state, std::string selector)
     : state_(std::move(state)), selector_(std::move(selector)) {}
 
 std::unique_ptr<Gpu> Gpu::open(std::string_view selector, const GpuOptions& options) {
+  if (selector == kSoftware) use_software_driver();
   Connection& connection = Connection::get();
   const Adapter adapter = choose_adapter(
       connection, selector, {.matrices = options.matrices && options.optional_features});

@@ -27,12 +27,9 @@ std::vector<std::string> usual_names() {
 #if !defined(__APPLE__)
   names.emplace_back("libwebgpu_dawn.so.0");  // all that Debian's libwebgpu-dawn0 brings
 #endif
-  std::string cache = environment("XDG_CACHE_HOME");
-  if (const std::string home = environment("HOME"); cache.empty() && !home.empty())
-    cache = home + "/.cache";
   std::vector<std::string> folders;
   if (const std::string folder = program_folder(); !folder.empty()) folders.push_back(folder);
-  if (!cache.empty()) folders.push_back(cache + "/anneal/webgpu");
+  if (const std::string folder = install_folder(); !folder.empty()) folders.push_back(folder);
   for (const std::string& folder : folders)
     names.push_back(fmt::format("{}/libwebgpu_dawn.{}", folder, kSuffix));
   return names;
@@ -122,6 +119,13 @@ const Library& Library::get() {
          "name a webgpu.h library there (Dawn's or wgpu-native's), or unset it");
   fail(fmt::format("there is no WebGPU library; tried were{}", list(tried)),
        how_to_get_a_library());
+}
+
+std::string install_folder() {
+  std::string cache = environment("XDG_CACHE_HOME");
+  if (const std::string home = environment("HOME"); cache.empty() && !home.empty())
+    cache = home + "/.cache";
+  return cache.empty() ? "" : cache + "/anneal/webgpu";
 }
 
 std::string how_to_get_a_library() {

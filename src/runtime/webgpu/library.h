@@ -49,6 +49,9 @@ class Library {
   friend class LibraryTable;
 };
 
+// Where `./dev webgpu` puts a library and drivers; empty where there is no home.
+std::string install_folder();
+
 // What to do when there is none, for errors and for people who ask.
 std::string how_to_get_a_library();
 

@@ -1,7 +1,6 @@
 #include "runtime/webgpu/webgpu_device.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -10,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
+#include "base/environment.h"
+#include "base/files.h"
 #include "base/progress.h"
 #include "runtime/distinct_bodies.h"
 #include "runtime/webgpu/buffer_pool.h"
@@ -475,22 +476,19 @@ MatmulPrecision parse_matmul_precision(std::string_view text, std::string_view s
 }
 
 WebGpuOptions WebGpuOptions::from_environment() {
-  auto given = [](const char* name) -> std::string_view {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-  };
   WebGpuOptions options;
-  options.adapter = chosen_adapter().value_or(std::string(given("ANNEAL_ADAPTER")));
-  const std::string_view precision = given("ANNEAL_MATMUL_PRECISION");
+  options.adapter = chosen_adapter().value_or(environment("ANNEAL_ADAPTER"));
   if (chosen_precision())
     options.precision = *chosen_precision();
-  else if (!precision.empty())
-    options.precision = parse_matmul_precision(precision, "ANNEAL_MATMUL_PRECISION");
-  options.gpu.minimum_limits = given("ANNEAL_WEBGPU_LIMITS") == "minimum";
+  else if (environment_word("ANNEAL_MATMUL_PRECISION", {"full", "high"}) == "high")
+    options.precision = MatmulPrecision::High;
+  options.gpu.minimum_limits =
+      environment_word("ANNEAL_WEBGPU_LIMITS", {"minimum", "own"}) == "minimum";
   options.gpu.trust_shaders = true;  // they are ours, and read nothing that is not there
-  if (given("ANNEAL_WEBGPU_TILES") == "gpu") options.tiles = Tiles::Gpu;
-  if (given("ANNEAL_WEBGPU_TILES") == "cpu") options.tiles = Tiles::Cpu;
-  if (given("ANNEAL_WEBGPU_MATRICES") == "spelled") options.matrices = Matrices::Spelled;
+  if (const auto tiles = environment_word("ANNEAL_WEBGPU_TILES", {"gpu", "cpu"}))
+    options.tiles = tiles == "gpu" ? Tiles::Gpu : Tiles::Cpu;
+  if (environment_word("ANNEAL_WEBGPU_MATRICES", {"spelled", "none"}) == "spelled")
+    options.matrices = Matrices::Spelled;
   return options;
 }
 

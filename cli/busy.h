@@ -1,0 +1,29 @@
+// What is being done, for people who wait: shown on standard error once it has taken two seconds. A
+// terminal sees the seconds go by and nothing of it in the end, others get one line.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace anneal::cli {
+
+class Busy {
+ public:
+  explicit Busy(std::string what);
+  ~Busy();
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  void watch();
+
+  std::string what_;
+  std::mutex mutex_;
+  std::condition_variable ended_changed_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace anneal::cli

@@ -1,0 +1,27 @@
+// Settings of the environment (ANNEAL_*), checked: a value that means nothing is an error that
+// names the variable, never ignored. Must not know what a setting is for.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+#include <anneal/error.h>
+
+namespace anneal {
+
+// The environment of the process makes no sense, whatever the program does.
+class EnvironmentError : public UserError {
+ public:
+  EnvironmentError(std::string message, std::string hint)
+      : UserError(std::move(message), std::move(hint), std::source_location{}) {}
+};
+
+// A whole number within bounds; nothing where the variable is unset or empty.
+std::optional<int64_t> environment_number(const char* name, int64_t least, int64_t most);
+// One of these words; nothing where the variable is unset or empty.
+std::optional<std::string_view> environment_word(const char* name,
+                                                 std::initializer_list<std::string_view> words);
+
+}  // namespace anneal
