@@ -1,6 +1,8 @@
 #include "cache.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 
 #include <fmt/format.h>
 

@@ -79,7 +79,7 @@ OwnFile read_own_file(const std::string& folder, std::span<const std::string> wa
   for (size_t i = 0;; ++i) {
     if (!at.is_open() || ::fstat(at.number(), &status) != 0) return {};
     if (const std::string why = why_not_own(status); !why.empty())
-      return {std::nullopt, path + " " + why};
+      return {std::nullopt, fmt::format("{} {}", path, why)};
     if (i == way.size()) break;
     path += "/" + way[i];
     at = Descriptor(::openat(at.number(), way[i].c_str(),

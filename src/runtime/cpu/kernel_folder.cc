@@ -9,6 +9,7 @@
 #include <charconv>
 #include <filesystem>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -118,7 +119,8 @@ void KernelFolder::tell(const std::string& not_own) {
 
 std::string KernelFolder::not_own() const {
   for (const std::string& folder : {path_, kernels()})
-    if (const std::string why = why_not_own(folder); !why.empty()) return folder + " " + why;
+    if (const std::string why = why_not_own(folder); !why.empty())
+      return fmt::format("{} {}", folder, why);
   return "";
 }
 
