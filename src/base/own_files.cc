@@ -3,6 +3,7 @@
 #include "base/own_files.h"
 
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -35,6 +36,7 @@ class Descriptor {
   int number_;
 };
 
+constexpr time_t kSecondsBetweenMarks = 3600;  // each one is a write to the disk
 constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr int kPlain = O_RDONLY | O_NONBLOCK | O_CLOEXEC;  // a pipe must not make us wait
 
@@ -43,6 +45,18 @@ std::string why_not_own(const struct stat& status) {
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
     return fmt::format("can be written to by others, its mode is {:04o}", status.st_mode & 07777);
   return "";
+}
+
+// The same of one that was opened, with its path; empty where it was not.
+std::string check(const Descriptor& opened, const std::string& path, struct stat* status) {
+  if (!opened.is_open() || ::fstat(opened.number(), status) != 0) return "";
+  const std::string why = why_not_own(*status);
+  return why.empty() ? "" : fmt::format("{} {}", path, why);
+}
+
+std::string check(const Descriptor& opened, const std::string& path) {
+  struct stat status = {};
+  return check(opened, path, &status);
 }
 
 bool read_all(int number, std::string& bytes) {
@@ -71,24 +85,49 @@ std::string why_not_own(const std::string& folder) {
   return why_not_own(status);
 }
 
-OwnFile read_own_file(const std::string& folder, std::span<const std::string> way,
-                      uint64_t max_bytes) {
-  std::string path = folder;
-  Descriptor at(::open(path.c_str(), kFolder));  // the user may have made it a link
-  struct stat status = {};
-  for (size_t i = 0;; ++i) {
-    if (!at.is_open() || ::fstat(at.number(), &status) != 0) return {};
-    if (const std::string why = why_not_own(status); !why.empty())
-      return {std::nullopt, fmt::format("{} {}", path, why)};
-    if (i == way.size()) break;
-    path += "/" + way[i];
-    at = Descriptor(::openat(at.number(), way[i].c_str(),
-                             (i + 1 < way.size() ? kFolder : kPlain) | O_NOFOLLOW));
+struct OwnFolder::Opened {
+  std::string path;
+  Descriptor folder{-1};
+  std::string not_own;
+};
+
+OwnFolder::OwnFolder(const std::string& path, std::span<const std::string> way) {
+  auto opened = std::make_unique<Opened>();
+  opened->path = path;
+  opened->folder = Descriptor(::open(path.c_str(), kFolder));  // the user may have made it a link
+  opened->not_own = check(opened->folder, path);
+  for (const std::string& name : way) {
+    if (!opened->folder.is_open() || !opened->not_own.empty()) break;
+    opened->path += "/" + name;
+    opened->folder =
+        Descriptor(::openat(opened->folder.number(), name.c_str(), kFolder | O_NOFOLLOW));
+    opened->not_own = check(opened->folder, opened->path);
   }
-  if (!S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) > max_bytes) return {};
+  opened_ = std::move(opened);
+}
+
+OwnFolder::~OwnFolder() = default;
+
+OwnFile OwnFolder::read(std::span<const std::string> way, uint64_t max_bytes) const {
+  if (!opened_->not_own.empty()) return {std::nullopt, opened_->not_own};
+  std::string path = opened_->path;
+  Descriptor at(-1);
+  struct stat status = {};
+  for (size_t i = 0; i < way.size(); ++i) {
+    const int from = i == 0 ? opened_->folder.number() : at.number();
+    const int kind = i + 1 < way.size() ? kFolder : kPlain;
+    path += "/" + way[i];
+    if (from < 0) return {};
+    at = Descriptor(::openat(from, way[i].c_str(), kind | O_NOFOLLOW));
+    if (std::string not_own = check(at, path, &status); !not_own.empty())
+      return {std::nullopt, std::move(not_own)};
+  }
+  if (!at.is_open() || !S_ISREG(status.st_mode) ||
+      static_cast<uint64_t>(status.st_size) > max_bytes)
+    return {};
   std::string bytes(static_cast<size_t>(status.st_size), '\0');
   if (!read_all(at.number(), bytes)) return {};
-  ::futimens(at.number(), nullptr);
+  if (::time(nullptr) - status.st_mtime > kSecondsBetweenMarks) ::futimens(at.number(), nullptr);
   return {std::move(bytes), ""};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,10 +22,22 @@ struct OwnFile {
   std::optional<std::string> bytes;
   std::string not_own;  // the folder or file that is not, and why: "/tmp/x belongs to user 7"
 };
-// A file below a folder, by the names on the way to it. The folder, those on the way and the file
-// must be this user's, and nobody else may write to them. The file is marked as used now: see
-// FileEntry::modified.
-OwnFile read_own_file(const std::string& folder, std::span<const std::string> way,
-                      uint64_t max_bytes);
+// A folder, opened. It and those on the way to what is read must be this user's, and nobody else
+// may write to them.
+class OwnFolder {
+ public:
+  OwnFolder(const std::string& path, std::span<const std::string> way);
+  ~OwnFolder();
+  OwnFolder(const OwnFolder&) = delete;
+  OwnFolder& operator=(const OwnFolder&) = delete;
+
+  // A file below it, by the names on the way to it. It is marked as used, to the hour: see
+  // FileEntry::modified.
+  OwnFile read(std::span<const std::string> way, uint64_t max_bytes) const;
+
+ private:
+  struct Opened;
+  std::unique_ptr<const Opened> opened_;
+};
 
 }  // namespace anneal

@@ -80,13 +80,16 @@ Key KernelCache::key_of(const Missing& missing) {
   return key.finish();
 }
 
-bool KernelCache::load(Missing& missing) {
-  const std::optional<std::string> file = folder_.read(key_of(missing));
-  if (!file) return false;
-  std::optional<CodeImage> image = read_image(*file, missing.identity);
-  if (!image || !can_import(*image)) return false;
-  missing.image = std::move(*image);
-  return true;
+void KernelCache::load(std::span<Missing> missing) {
+  std::vector<Key> keys;
+  for (const Missing& one : missing) keys.push_back(key_of(one));
+  const std::vector<std::optional<std::string>> files = folder_.read_all(keys);
+  for (size_t i = 0; i < missing.size(); ++i) {
+    if (!files[i]) continue;
+    std::optional<CodeImage> image = read_image(*files[i], missing[i].identity);
+    missing[i].loaded = image && can_import(*image);
+    if (missing[i].loaded) missing[i].image = std::move(*image);
+  }
 }
 
 void KernelCache::save(std::span<const Missing> compiled) {
@@ -142,10 +145,9 @@ std::vector<CompiledKernel> KernelCache::compile_all(std::span<const Program* co
 
 void KernelCache::add(std::span<Missing> missing) {
   std::vector<Missing*> to_compile;
-  for (Missing& one : missing) {
-    one.loaded = load(one);
+  load(missing);
+  for (Missing& one : missing)
     if (!one.loaded) to_compile.push_back(&one);
-  }
   std::atomic<int64_t> compiled = 0;
   run_on_threads(to_compile.size(), options_.threads, [&](size_t i) {
     to_compile[i]->image = compile_image(*to_compile[i]->program, options_.target);

@@ -61,7 +61,7 @@ class KernelCache {
 
   void add(std::span<Missing> missing);
   static Key key_of(const Missing& missing);
-  bool load(Missing& missing);
+  void load(std::span<Missing> missing);
   void save(std::span<const Missing> compiled);
   const CompiledKernel* find(std::string_view content);               // the lock is held
   void keep(std::string_view content, const CompiledKernel& kernel);  // the lock is held

@@ -124,13 +124,17 @@ std::string KernelFolder::not_own() const {
   return "";
 }
 
-std::optional<std::string> KernelFolder::read(const Key& key) {
-  if (path_.empty()) return std::nullopt;
-  const std::string name = name_of(key);
-  OwnFile file = read_own_file(
-      path_, std::array<std::string, 3>{"kernels", name.substr(0, 2), name}, kMaxFileBytes);
-  if (!file.not_own.empty()) tell(file.not_own);
-  return std::move(file.bytes);
+std::vector<std::optional<std::string>> KernelFolder::read_all(std::span<const Key> keys) {
+  std::vector<std::optional<std::string>> files(keys.size());
+  if (path_.empty()) return files;
+  const OwnFolder folder(path_, std::array<std::string, 1>{"kernels"});
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const std::string name = name_of(keys[i]);
+    OwnFile file = folder.read(std::array{name.substr(0, 2), name}, kMaxFileBytes);
+    if (!file.not_own.empty()) tell(file.not_own);
+    files[i] = std::move(file.bytes);
+  }
+  return files;
 }
 
 void KernelFolder::write(const Key& key, std::string_view bytes) {

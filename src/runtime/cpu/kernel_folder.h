@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -35,8 +37,9 @@ class KernelFolder {
   // Nothing is kept where `path` is empty.
   KernelFolder(std::string path, const KernelFolderLimits& limits);
 
-  // Marks it as used. What others could have written is not read: one notice says so.
-  std::optional<std::string> read(const Key& key);
+  // Marks them as used. What others could have written is not read: one notice says so.
+  std::vector<std::optional<std::string>> read_all(std::span<const Key> keys);
+  std::optional<std::string> read(const Key& key) { return std::move(read_all({&key, 1})[0]); }
   // Removes what is too much, once the process has counted what is there.
   void write(const Key& key, std::string_view bytes);
 
