@@ -92,8 +92,8 @@ KernelListing list_kernels(const models::Program& program, bool forward, Device&
   KernelListing listing;
   listing.nodes = count_nodes(roots);
   listing.schedule = schedule_for(roots, device);
-  listing.memory = count_memory(listing.schedule);
   GraphScope scope(*listing.schedule.graph);
+  listing.memory = count_memory(listing.schedule);
   for (const Kernel& kernel : listing.schedule.kernels) {
     listing.kernels.push_back({name_of(kernel), phases_of(kernel, table), kernel.nodes.size(),
                                count_work(kernel),

@@ -51,6 +51,7 @@ TEST_CASE("cli: kernels --json is the schedule") {
 
       const models::Program program = row.build();
       const Schedule schedule = schedule_of(program, forward);
+      const GraphScope scope(*schedule.graph);
       REQUIRE(shown["kernels"].size() == schedule.kernels.size());
       CHECK(shown["unfused"].size() == schedule.unfused.size());
       double flops = 0;

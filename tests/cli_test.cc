@@ -157,7 +157,8 @@ TEST_CASE("cli: graph --json names every node, its phase and its origin") {
         if (name.starts_with('%')) CHECK(known.count(name) == 1);
       }
       CHECK(parse_op(node["op"].get<std::string>()));
-      CHECK(node["origin"]["line"].get<int>() > 0);
+      if (node["op"] != "variable")  // which no call computes
+        CHECK(node["origin"]["line"].get<int>() > 0);
       CHECK(contains(node["text"], node["op"].get<std::string>()));
       known.insert(node["id"]);
       ++phases[node["phase"]];

@@ -202,7 +202,7 @@ TEST_CASE("tensor: mistakes in activations and norms") {
       MISTAKE(batch_norm(v), "batch_norm: x is [6], but needs a batch and a channel axis", "[batch, channels, ..]"),
       MISTAKE(batch_norm(x, of({4})), "batch_norm: x is [2, 6, 4] and has 6 channels, but the weight is for 4", "give x 4 channels"),
       MISTAKE(batch_norm(x, of({4}), v, {}, {}), "batch_norm: x is [2, 6, 4] and has 6 channels, but the mean is for 4", "give x 4 channels"),
-      MISTAKE(batch_norm(x, of({4}), of({4})), "has 6 channels, but the weight is for 4", "give x 4 channels"),
+      MISTAKE(batch_norm(x, of({4}), of({4})), "batch_norm: x is [2, 6, 4] and has 6 channels, but the weight is for 4", "give x 4 channels"),
       MISTAKE(group_norm(x, 2, of({4}), of({4})), "group_norm: x is [2, 6, 4] and has 6 channels, but the weight is for 4", "axis 1"),
       MISTAKE(batch_norm(x, of({6, 1})), "batch_norm: the weight is [6, 1], but needs one value a channel", "the shape [6]"),
       MISTAKE(batch_norm(x, v, {}, {}, {}), "batch_norm: the variance is empty", "the batch's own"),
