@@ -93,11 +93,18 @@ const std::vector<FunctionRow>& functions() {
       ANNEAL_FUNCTION(adaptive_avg_pool, adaptive_avg_pool(image, {2, 2})),
       ANNEAL_FUNCTION(adaptive_max_pool, adaptive_max_pool(image, {2, 2})),
       ANNEAL_FUNCTION(unfold, unfold(image, {2, 2})),
+      ANNEAL_FUNCTION(interpolate, interpolate(image, {.size = {12, 12}})),
       // Losses
       ANNEAL_FUNCTION(cross_entropy, cross_entropy(x, labels)),
       ANNEAL_FUNCTION(nll_loss, nll_loss(x, labels)),
       ANNEAL_FUNCTION(mse_loss, mse_loss(x, y)),
       ANNEAL_FUNCTION(bce_with_logits, bce_with_logits(x, y)),
+      ANNEAL_FUNCTION(l1_loss, l1_loss(x, y)),
+      ANNEAL_FUNCTION(huber_loss, huber_loss(x, y)),
+      ANNEAL_FUNCTION(smooth_l1_loss, smooth_l1_loss(x, y)),
+      ANNEAL_FUNCTION(kl_div, kl_div(x, y)),
+      ANNEAL_FUNCTION(hinge_loss, hinge_loss(x, y)),
+      ANNEAL_FUNCTION(hinge_embedding_loss, hinge_embedding_loss(x, y)),
       // Elementwise
       ANNEAL_FUNCTION(floor_divide, floor_divide(x, y)),
       ANNEAL_FUNCTION(maximum, maximum(x, y)),
@@ -124,7 +131,14 @@ const std::vector<FunctionRow>& functions() {
       ANNEAL_FUNCTION(logsumexp, logsumexp(x, 1)),
       ANNEAL_FUNCTION(cumsum, cumsum(x)),
       ANNEAL_FUNCTION(cumprod, cumprod(x)),
+      ANNEAL_FUNCTION(cummax, cummax(x)),
+      ANNEAL_FUNCTION(cummin, cummin(x)),
+      ANNEAL_FUNCTION(diff, diff(x)),
+      ANNEAL_FUNCTION(norm, norm(x)),
+      ANNEAL_FUNCTION(median, median(x, 1)),
+      ANNEAL_FUNCTION(quantile, quantile(x, 0.25, 1)),
       ANNEAL_FUNCTION(sort, sort(x).values),
+      ANNEAL_FUNCTION(argsort, argsort(x)),
       ANNEAL_FUNCTION(topk, topk(x, 2).values),
       // Movement
       ANNEAL_FUNCTION(transpose, transpose(x)),
@@ -147,9 +161,15 @@ const std::vector<FunctionRow>& functions() {
       ANNEAL_FUNCTION(index_select, index_select(x, labels)),
       ANNEAL_FUNCTION(one_hot, one_hot(labels, 3)),
       ANNEAL_FUNCTION(masked_fill, masked_fill(x, mask, 0)),
+      ANNEAL_FUNCTION(searchsorted, searchsorted(v, u)),
+      ANNEAL_FUNCTION(bincount, bincount(labels, 4)),
+      ANNEAL_FUNCTION(nonzero, nonzero(x, 4)),
       // From nothing
       ANNEAL_FUNCTION(arange, arange(6)),
       ANNEAL_FUNCTION(eye, eye(3)),
+      ANNEAL_FUNCTION(linspace, linspace(0, 1, 5)),
+      ANNEAL_FUNCTION(logspace, logspace(0, 3, 4)),
+      ANNEAL_FUNCTION(meshgrid, meshgrid({v, u})[0]),
   };
   return rows;
 }

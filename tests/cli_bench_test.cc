@@ -96,10 +96,10 @@ TEST_CASE("cli: bench has large cases for large GPUs only") {
   for (const char* device : {"cpu", "webgpu"})
     for (const char* large : {"gemm --case 4096", "train --case '6 x 384'"}) {
       const Run run = with_errors(fmt::format("bench {} --seconds 0 --device {}", large, device));
-      CHECK(run.code == 1);
+      CHECK(run.code == 2);
       CHECK(contains(run.output, "no case of"));
     }
-  CHECK(with_errors("bench rows --case 2x+1 --device cpu").code == 1);
+  CHECK(with_errors("bench rows --case 2x+1 --device cpu").code == 2);
 }
 
 TEST_CASE("cli: a peer that is not there leaves its place empty and says why") {
