@@ -9,7 +9,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <ranges>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -131,11 +130,6 @@ struct Step {
       case Op::Min: return map_floats<2>(kFloatMin);
       default: return std::nullopt;
     }
-  }
-
-  // Of narrow floats, which f64 has digits enough for.
-  View exact_products() const {
-    return map<2>([](uint64_t a, uint64_t b) { return float_bits(as_double(a) * as_double(b)); });
   }
 
   View elementwise() const {
@@ -440,30 +434,6 @@ bool reads_source(NodeRef node, size_t i) {
   return node->op != Op::Assign || i == 1;
 }
 
-// Products of narrow floats that are summed are exact, and only the sum is rounded. Answers the
-// product of such a sum, however it is moved on its way there; null: the node is no such sum.
-NodeRef summed_product(NodeRef node, const Environment& environment) {
-  const bool narrow = is_float(node->dtype) && byte_size(node->dtype) < byte_size(DType::F32);
-  if (node->op != Op::ReduceSum || !narrow) return nullptr;
-  for (NodeRef term = node->source(0);; term = term->source(0)) {
-    if (environment.known && environment.known(term)) return nullptr;
-    if (term->op == Op::Mul) return term;
-    if (!is_movement(term->op) && term->op != Op::StopGradient && term->op != Op::CustomGrad)
-      return nullptr;
-  }
-}
-
-// Calls visit(source) for every value that a node is made of; `product`: its summed_product().
-template <typename Visit>
-void for_each_read(NodeRef node, NodeRef product, Visit visit) {
-  const bool sums_product = product != nullptr;
-  for (NodeRef each = node;; each = each->source(0)) {
-    for (size_t k = sums_product && each != product ? 1 : 0; k < each->source_count; ++k)
-      if (reads_source(each, k)) visit(each->source(k));
-    if (!sums_product || each == product) return;
-  }
-}
-
 View given(NodeRef node, const Value& value, const Sizes& shape) {
   if (value.dtype != node->dtype || value.shape != shape)
     fail_at(node, fmt::format("{} is {}[{}], its value {}[{}]",
@@ -498,21 +468,6 @@ View variable_view(NodeRef node, const Environment& environment) {
   return repeated(Scalar::of_int(DType::Index, value), {});
 }
 
-template <typename ViewOf>
-View sum_of_products(NodeRef node, NodeRef product, ViewOf view_of_node) {
-  std::vector<NodeRef> steps;
-  for (NodeRef each = node; each != product; each = each->source(0)) steps.push_back(each);
-  const std::array<const View*, 2> factors{view_of_node(product->source(0)),
-                                           view_of_node(product->source(1))};
-  View value = Step{product, factors}.exact_products();
-  for (NodeRef each : std::views::reverse(steps)) {
-    std::vector<const View*> sources{&value};
-    for (NodeRef source : each->sources().subspan(1)) sources.push_back(view_of_node(source));
-    value = Step{each, sources}.run();
-  }
-  return value;
-}
-
 View evaluate_node(const Step& step, const Environment& environment) {
   if (step.node->op == Op::Buffer) return buffer_view(step, environment);
   if (step.node->op == Op::Variable) return variable_view(step.node, environment);
@@ -529,18 +484,16 @@ std::vector<Value> interpret(std::span<const NodeRef> roots, const Environment& 
   // Users before sources: what nobody reads, or only what is known already reads, is not evaluated.
   std::vector<size_t> reads(order.size(), 0);
   std::vector<const Value*> known(order.size(), nullptr);
-  std::vector<NodeRef> products(order.size(), nullptr);
   for (NodeRef root : roots) ++reads[*number.find(root)];
   for (size_t i = order.size(); i-- > 0;) {
+    NodeRef node = order[i];
     if (reads[i] == 0) continue;
-    if (environment.known) known[i] = environment.known(order[i]);
-    if (known[i]) continue;
-    products[i] = summed_product(order[i], environment);
-    for_each_read(order[i], products[i], [&](NodeRef source) { ++reads[*number.find(source)]; });
+    if (environment.known) known[i] = environment.known(node);
+    for (size_t k = 0; k < node->source_count && !known[i]; ++k)
+      if (reads_source(node, k)) ++reads[*number.find(node->source(k))];
   }
 
   std::vector<View> views(order.size());
-  auto view_of_node = [&](NodeRef node) -> const View* { return &views[*number.find(node)]; };
   std::vector<const View*> sources;
   for (size_t i = 0; i < order.size(); ++i) {
     NodeRef node = order[i];
@@ -550,13 +503,12 @@ std::vector<Value> interpret(std::span<const NodeRef> roots, const Environment& 
       continue;
     }
     sources.clear();
-    for (NodeRef source : node->sources()) sources.push_back(view_of_node(source));
-    views[i] = products[i] ? sum_of_products(node, products[i], view_of_node)
-                           : evaluate_node({node, sources}, environment);
-    for_each_read(node, products[i], [&](NodeRef source) {
-      const size_t read = *number.find(source);
-      if (--reads[read] == 0) views[read] = {};
-    });
+    for (NodeRef source : node->sources()) sources.push_back(&views[*number.find(source)]);
+    views[i] = evaluate_node({node, sources}, environment);
+    for (size_t k = 0; k < node->source_count; ++k) {
+      const size_t source = *number.find(node->source(k));
+      if (reads_source(node, k) && --reads[source] == 0) views[source] = {};
+    }
   }
   std::vector<Value> values;
   values.reserve(roots.size());

@@ -1,7 +1,6 @@
 // The oracle: evaluates any tensor graph, symbolic ones too. What it answers is the definition of
 // every op. Floats are computed in f64 and rounded once to the node's dtype; sums run in f64 and
-// round at the end, and the products in a sum of products of f16, bf16 or fp8 are not rounded at
-// all; integers are exact and wrap. It is written to be right, not fast.
+// round at the end; integers are exact and wrap. It is written to be right, not fast.
 #pragma once
 
 #include <functional>
