@@ -364,8 +364,8 @@ class Grouper {
   Rangified& program_;
   Dataflow& flow_;
   const ScheduleOptions& options_;
-  std::vector<int> replaced_;      // by buffer: the one whose place it takes, if any
-  std::vector<char> is_assigned_;  // by buffer
+  std::vector<int> replaced_;         // by buffer: the one whose place it takes, if any
+  std::vector<char> is_assigned_;     // by buffer
   std::vector<StoredValue*> stored_;  // by buffer; null: it has to be stored
   std::vector<int> levels_;
   Fragment candidate_;
