@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,11 +12,29 @@ namespace {
 
 constexpr std::chrono::seconds kPatience(2), kTick(1);
 
+std::mutex newest_mutex;
+Busy* newest = nullptr;
+
 }  // namespace
 
-Busy::Busy(std::string what) : what_(std::move(what)), thread_([this] { watch(); }) {}
+Busy::Busy(std::string what) : what_(std::move(what)), thread_([this] { watch(); }) {
+  const std::lock_guard lock(newest_mutex);
+  outer_ = std::exchange(newest, this);
+}
+
+bool Busy::set_detail(const std::string& detail) {
+  const std::lock_guard lock(newest_mutex);
+  if (!newest) return false;
+  const std::lock_guard lock_text(newest->mutex_);
+  newest->detail_ = detail;
+  return true;
+}
 
 Busy::~Busy() {
+  {
+    const std::lock_guard lock(newest_mutex);
+    newest = outer_;
+  }
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -37,7 +56,8 @@ void Busy::watch() {
   }
   std::chrono::seconds time = kPatience;
   do {
-    fmt::print(stderr, "\r\x1b[K{} … {} s\r", what_, time.count());
+    const char* between = detail_.empty() ? "" : ", ";
+    fmt::print(stderr, "\r\x1b[K{}{}{} … {} s\r", what_, between, detail_, time.count());
     time += kTick;
   } while (!ended_within(kTick));
   fmt::print(stderr, "\r\x1b[K");

@@ -16,10 +16,15 @@ class Busy {
   Busy(const Busy&) = delete;
   Busy& operator=(const Busy&) = delete;
 
+  // How far it is, shown behind what the newest one does; false where nothing is being done. Any
+  // thread may call it.
+  static bool set_detail(const std::string& detail);
+
  private:
   void watch();
 
-  std::string what_;
+  std::string what_, detail_;
+  Busy* outer_ = nullptr;
   std::mutex mutex_;
   std::condition_variable ended_changed_;
   bool ended_ = false;

@@ -9,6 +9,8 @@
 
 #include <anneal/progress.h>
 
+#include "busy.h"
+
 namespace anneal::cli {
 namespace {
 
@@ -25,6 +27,10 @@ class Line {
       begun_ = now;
     }
     if (!compiling_) return;  // a kernel by itself
+    if (Busy::set_detail(progress.stage == "done" ? "" : text(progress))) {
+      compiling_ = progress.stage != "done";
+      return;
+    }
     if (progress.stage == "done") {
       if (shown_) put("");
       compiling_ = shown_ = false;

@@ -1,4 +1,5 @@
-// A line on the terminal while something compiles for long. Gone when it is done.
+// A line on the terminal while something compiles for long, or a part of the line that says what is
+// being done (busy.h). Gone when it is done.
 #pragma once
 
 namespace anneal::cli {

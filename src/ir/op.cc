@@ -8,8 +8,7 @@ namespace {
 
 // The letters of the accepts column.
 constexpr uint8_t B = kBoolClass, I = kIntClass, F = kFloatClass, X = kIndexClass;
-constexpr uint8_t BI = B | I, IF = I | F, IX = I | X, BIF = B | I | F, IFX = I | F | X,
-                  BIFX = B | I | F | X;
+constexpr uint8_t BI = B | I, IF = I | F, BIF = B | I | F, IFX = I | F | X, BIFX = B | I | F | X;
 
 constexpr std::array<OpInfo, kOpCount> kOps = {{
 #define OP(Name, text, sources, tail, arg, shape, type, accepts, commutative, meaning) \

@@ -29,8 +29,8 @@ class Emitter {
   // A part of an axis: from begin below end, values of the code.
   struct Range {
     ValueId begin, end;
-    int64_t extent;    // how many elements, or -1 where only the code knows
-    int64_t multiple;  // the number of elements is a multiple of this
+    int64_t extent = -1;  // how many elements, or -1 where only the code knows
+    int64_t multiple;     // the number of elements is a multiple of this
     bool may_be_empty;
     // Of a known axis in blocks: its last block has this much beyond full tiles of so many
     // elements.
