@@ -17,7 +17,8 @@ Tensor spaced(double start, double stop, int64_t count) {
     fail(fmt::format("cannot go from {} to {}", start, stop), "give two finite numbers");
   const double last = static_cast<double>(count - 1), step = count > 1 ? (stop - start) / last : 0;
   Tensor place = wrap(make_iota(DType::F64, static_dims({{count}}), 0));
-  return where(place < static_cast<double>(count / 2), place * step + start,
+  const int64_t half = count / 2;
+  return where(place < static_cast<double>(half), place * step + start,
                stop - (last - place) * step);
 }
 
