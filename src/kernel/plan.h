@@ -68,9 +68,6 @@ struct ProductSide {
   Tile tile;
 };
 
-// Steps of a sum that one block of a product takes.
-inline constexpr int64_t kDeepest = 384;
-
 // Sums of products, as of matrices: what depends on the rows meets what depends on the columns. A
 // tile of rows and columns is summed in registers; columns are the lanes.
 struct ProductPlan {
@@ -131,13 +128,7 @@ class Planner {
   bool can_flatten(std::span<const NodeRef> roots, std::span<const size_t> axes,
                    std::span<const NodeRef> known = {});
   void choose_product_tile(ProductPlan& plan) const;
-  void choose_product_depth(ProductPlan& plan) const;
-  void choose_product_cells(ProductPlan& plan, const Region& region);
-  struct CellCount {
-    double cells = 1, largest = 1;
-  };
-  CellCount cells_of(const ProductPlan& plan) const;
-  double blocks_of(const ProductPlan& plan, const ProductSide& side) const;
+  void choose_product_blocks(ProductPlan& plan, const Region& region);
   void choose_staged(ProductPlan& plan, const Region& region, const Operands& operands);
   void choose_flat(ProductPlan& plan, const Operands& operands);
   void choose_together(ProductPlan& plan);

@@ -12,15 +12,21 @@
 namespace anneal {
 namespace {
 
-// What packing an element costs, in multiply-adds of vectors.
+// Multiply-adds of vectors in a nanosecond, roughly; what packing an element costs in them.
+constexpr double kStepsPerNanosecond = 3.0;
 constexpr double kPackContiguous = 0.3, kPackSecond = 0.5, kPackTurned = 0.6, kPackScattered = 1.6;
 constexpr double kStoreScattered = 1.6;
 
 // Below these nothing is gained: there is too little to use twice.
 constexpr double kFewestRows = 3, kFewestSteps = 4096;
 
+constexpr double kCellNanoseconds = 40e3;
+constexpr double kCellsToShare = 16, kFewestCells = 4;
+constexpr double kWorthPacking = 0.04;  // part of all steps that more cells may cost
+constexpr int64_t kSmallestBlock = 64;
 constexpr double kVectorsTogether = 4;
 constexpr int64_t kShortSum = 8;        // steps of a loop that are too few for it
+constexpr int64_t kDeepest = 384;       // steps of a sum that one block of it takes
 constexpr double kEnoughColumns = 512;  // for one block
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -347,6 +353,103 @@ void Planner::choose_together(ProductPlan& plan) {
   }
 }
 
+// Blocks of at most so many elements of a side: whole inner axes, a block of one, single elements
+// of those outside it. Answers how many elements a block has.
+int64_t Planner::block_side(ProductPlan& plan, const ProductSide& side, int64_t most) const {
+  int64_t inside = 1;
+  for (size_t i = side.axes.size(); i-- > 0;) {
+    const size_t axis = side.axes[i];
+    const int64_t size = analysis_.expected_size(axis);
+    const int64_t step =
+        i + 1 == side.axes.size() && side.axes.size() == 1 ? side.tile.elements() : 1;
+    const int64_t room = std::max<int64_t>(1, most / inside);
+    // A little more is better than one block more.
+    const int64_t nearly = room + room / 4;
+    int64_t block = std::max(step, (size <= nearly ? nearly : room) / step * step);
+    if (ceil_div(size, std::max(step, nearly / step * step)) < ceil_div(size, block))
+      block = nearly / step * step;
+    block = round_up(ceil_div(size, ceil_div(size, block)), step);
+    // Axes outside of one that is not whole come one by one.
+    const bool whole_inside =
+        i + 1 == side.axes.size() ||
+        plan.grid_axis(side.axes[i + 1]).block >= analysis_.expected_size(side.axes[i + 1]);
+    if (!whole_inside || (!is_static(analysis_.size(axis)) && i > 0)) block = 1;
+    for (GridAxis& each : plan.grid)
+      if (each.axis == axis) each.block = block;
+    inside *= std::min(block, round_up(size, step));
+  }
+  return inside;
+}
+
+void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
+  // Depth: the largest reduced axis is taken in blocks, the others as a whole.
+  const auto inner = static_cast<int64_t>(extent(std::span(plan.summed).subspan(1)));
+  const int64_t deep = analysis_.expected_size(plan.summed[0]);
+  const int64_t most = std::max<int64_t>(1, kDeepest / inner);
+  // Up to half as much again is better than a second block.
+  const int64_t blocks = deep * 2 <= most * 3 ? 1 : ceil_div(deep, most);
+  plan.depth = ceil_div(deep, blocks);
+  if (blocks > 1) {
+    // Whole vectors, and no smaller block at the end, where that can be had nearby.
+    const int64_t unit = std::min<int64_t>(lanes_ / std::gcd<int64_t>(lanes_, inner), most);
+    plan.depth = round_up(plan.depth, unit);
+    for (int64_t depth = most; depth > most / 2; --depth)
+      if (deep % depth == 0 && depth % unit == 0) {
+        plan.depth = depth;
+        break;
+      }
+  }
+  if (plan.staged.empty()) plan.depth = 0;
+  const bool one_block =
+      plan.staged.empty() || (is_static(analysis_.size(plan.summed[0])) && plan.depth >= deep);
+  size_t work = 0;
+  for (const Region& each : regions_)
+    if (!each.is_reduction) work += each.nodes.size();
+  constexpr size_t kLightStores = 10;
+  plan.through_memory = !one_block || work > kLightStores || !plan.flat_stores;
+
+  // Rows and columns: what is packed of each fits its share of fast memory. Smaller, until there
+  // are enough cells to share among threads.
+  const int64_t share =
+      capabilities_.fast_memory_bytes / 4 / std::max<int64_t>(1, plan.depth * inner);
+  double pack_rows = 0, pack_columns = 0;
+  for (const StagedOperand& staged : plan.staged)
+    (staged.of_rows ? pack_rows : pack_columns) +=
+        pack_cost(staged.node, (staged.of_rows ? plan.rows : plan.columns).axes.back(),
+                  staged.of_rows, plan.summed);
+  const double steps =
+      iterations(analysis_, region.domain) / lanes_ * static_cast<double>(region.heads.size());
+  const double wanted = std::min(kCellsToShare, steps / kStepsPerNanosecond / kCellNanoseconds);
+  auto count_of = [&](const ProductSide& side) {
+    double count = 1;
+    for (size_t axis : side.axes)
+      count *=
+          static_cast<double>(ceil_div(analysis_.expected_size(axis), plan.grid_axis(axis).block));
+    return count;
+  };
+  int64_t down = share, across = share;
+  while (true) {
+    const int64_t rows = block_side(plan, plan.rows, down);
+    const int64_t columns = block_side(plan, plan.columns, across);
+    double cells = 1;
+    for (const GridAxis& axis : plan.grid)
+      cells *= static_cast<double>(ceil_div(analysis_.expected_size(axis.axis), axis.block));
+    const bool can_rows = rows > std::max<int64_t>(kSmallestBlock, plan.rows.tile.elements());
+    const bool can_columns =
+        columns > std::max<int64_t>(kSmallestBlock, plan.columns.tile.elements());
+    if (cells >= wanted || (!can_rows && !can_columns)) return;
+    // What it costs to pack one side once more for every block that the other has then.
+    const double more_rows = can_rows ? pack_columns * count_of(plan.rows) : 1e300;
+    const double more_columns = can_columns ? pack_rows * count_of(plan.columns) : 1e300;
+    const double least = std::min(more_rows, more_columns);
+    if (cells >= kFewestCells && least > kWorthPacking * steps) return;
+    if (more_columns < more_rows || (more_columns == more_rows && columns >= rows))
+      across = ceil_div(columns, 2);
+    else
+      down = ceil_div(rows, 2);
+  }
+}
+
 // The reduction that most of the work goes into, if all else is one group of stores that follows
 // it.
 const Region* Planner::heaviest_sum() const {
@@ -400,8 +503,7 @@ std::optional<ProductPlan> Planner::plan_product() {
   choose_staged(plan, *region, operands);
   choose_flat(plan, operands);
   choose_product_tile(plan);
-  choose_product_depth(plan);
-  choose_product_cells(plan, *region);
+  choose_product_blocks(plan, *region);
   choose_together(plan);
   for (GridAxis& axis : plan.grid) {
     if (plan.rows.axes.size() == 1 && axis.axis == plan.rows.axes[0]) axis.tile = plan.rows.tile;

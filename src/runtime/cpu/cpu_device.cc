@@ -190,30 +190,24 @@ class CpuDevice : public Device {
 }  // namespace
 
 Capabilities cpu_capabilities() {
-  return cpu_capabilities(host_target().vector_bytes, describe_machine().caches);
-}
-
-Capabilities cpu_capabilities(int vector_bytes, const std::vector<CacheLevel>& caches) {
   Capabilities capabilities;
-  capabilities.vector_bytes = vector_bytes;
+  capabilities.vector_bytes = host_target().vector_bytes;
   capabilities.tiles = true;
   capabilities.max_buffers = 1024;  // they are addresses in a table: only code size limits them
   // Registers of 64 bytes are AVX-512.
-  capabilities.scale_instruction = vector_bytes >= 64;
-  capabilities.vector_registers = vector_bytes >= 64 ? 32 : 16;
-  for (const CacheLevel& cache : caches) {
+  capabilities.scale_instruction = capabilities.vector_bytes >= 64;
+  capabilities.vector_registers = capabilities.vector_bytes >= 64 ? 32 : 16;
+  for (const CacheLevel& cache : describe_machine().caches) {
     if (cache.kind == "instruction" || cache.bytes <= 0) continue;
-    // The threads of one core, or the cores of a cluster, each have their part of it.
-    const int64_t own = cache.bytes / std::max(1, cache.shared_by);
     if (cache.level == 1)
-      capabilities.nearest_memory_bytes = std::clamp<int64_t>(own, 16 << 10, 256 << 10);
-    if (cache.level == 2)  // half of it, for what else passes through
-      capabilities.fast_memory_bytes = std::clamp<int64_t>(own / 2, 128 << 10, 4 << 20);
+      capabilities.nearest_memory_bytes = std::clamp<int64_t>(cache.bytes, 16 << 10, 256 << 10);
     if (cache.level == 3) {
       // The rest is for what is read and written in between.
       capabilities.streaming_bytes = cache.bytes / 4;
       capabilities.tile_memory_bytes = std::clamp<int64_t>(cache.bytes / 4, 1 << 20, 16 << 20);
     }
+    if (cache.level == 2)  // half of it, for what else passes through
+      capabilities.fast_memory_bytes = std::clamp<int64_t>(cache.bytes / 2, 128 << 10, 4 << 20);
   }
   return capabilities;
 }

@@ -3,18 +3,14 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
-#include "base/machine.h"
 #include "runtime/device.h"
 
 namespace anneal {
 
 std::unique_ptr<Device> make_cpu_device();
 
-// What lowering and scheduling may count on here, and on a processor with such registers and
-// caches.
+// What lowering and scheduling may count on here.
 Capabilities cpu_capabilities();
-Capabilities cpu_capabilities(int vector_bytes, const std::vector<CacheLevel>& caches);
 
 }  // namespace anneal
