@@ -84,15 +84,19 @@ TEST_CASE("cli output: a full disk ends a training run at once, and what was lea
 }
 
 TEST_CASE("cli output: a reader that goes away ends a training run within a step") {
-  // Also where it would not write for a long while.
-  for (const char* form : {"--json", "--plain --log-every 1000000"}) {
+  // Also where it would not write for a long while. The reader stays until a step is reported.
+  struct Form {
+    const char* options;
+    int lines;
+  };
+  for (const auto& [form, lines] : {Form{"--json", 1}, Form{"--plain --log-every 1000000", 3}}) {
     CAPTURE(form);
     const File saved;
     const Clock::time_point start = Clock::now();
     const Run run =
-        shell(fmt::format("bash -c \"'{}' {} --steps 1000000000 {} --save {} | head -1; echo "
+        shell(fmt::format("bash -c \"'{}' {} --steps 1000000000 {} --save {} | head -{}; echo "
                           "\\${{PIPESTATUS[0]}}\" 2>&1",
-                          program_path(), kSmall, form, saved.path()));
+                          program_path(), kSmall, form, saved.path(), lines));
     CHECK(run.output.ends_with("\n141\n"));
     CHECK_FALSE(contains(run.output, "error"));
     CHECK(seconds_since(start) < 60);

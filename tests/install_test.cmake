@@ -30,7 +30,8 @@ if(status EQUAL 0 OR NOT count EQUAL 1 OR NOT error MATCHES "anneal needs C\\+\\
   message(FATAL_ERROR "an old compiler hears ${count} errors:\n${error}")
 endif()
 
-run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${prefix}/examples -D CMAKE_PREFIX_PATH=${prefix}
+run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/examples -B ${prefix}/examples
+    -D CMAKE_PREFIX_PATH=${prefix}
     -D CMAKE_CXX_COMPILER=${COMPILER})
 run(${CMAKE_COMMAND} --build ${prefix}/examples)
 run(${prefix}/examples/spirals)

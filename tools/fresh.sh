@@ -54,7 +54,8 @@ inside() {
   unshare --mount --pid --fork --kill-child bash -c '
     root=$1
     shift
-    mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" &&
+    mount --bind "$root" "$root" &&  # a mount of its own, so that tests can unshare theirs
+      mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" &&
       mount -t tmpfs tmpfs "$root/dev/shm" && exec chroot "$root" env -i "$@"' \
     bash "$root" "${settings[@]}" bash -c "cd $home/anneal && $*" </dev/null
 }
