@@ -39,7 +39,8 @@ class Safetensors {
   bool contains(std::string_view name) const;
   Tensor tensor(std::string_view name, Location where = Location::current()) const;
   State state(Location where = Location::current()) const;  // all of them
-  const Metadata& metadata() const;
+  const Metadata& metadata() const&;
+  Metadata metadata() &&;  // of a temporary: for (auto& pair : Safetensors(path).metadata())
 
  private:
   struct File;

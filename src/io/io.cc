@@ -101,7 +101,8 @@ bool Safetensors::contains(std::string_view name) const {
   return std::ranges::any_of(file_->header.tensors, [&](auto& t) { return t.first == name; });
 }
 
-const Metadata& Safetensors::metadata() const { return file_->header.metadata; }
+const Metadata& Safetensors::metadata() const& { return file_->header.metadata; }
+Metadata Safetensors::metadata() && { return std::move(file_->header.metadata); }
 
 Tensor Safetensors::tensor(std::string_view name, Location where) const {
   CallScope call("safetensors", where);
