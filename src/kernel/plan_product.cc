@@ -4,6 +4,7 @@
 // One cell makes a block of the result. The summed axis is taken in blocks so that the operands of
 // one, packed, stay in the nearest caches; the sums meanwhile lie in memory of the cell.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -22,6 +23,9 @@ constexpr double kFewestRows = 3, kFewestSteps = 4096;
 
 constexpr double kCellNanoseconds = 40e3;
 constexpr double kCellsToShare = 16, kFewestCells = 4;
+// Load balance: more cells than enough where the busiest core gains by them, up to so many a core,
+// each worth handing to a thread.
+constexpr double kFewCores = 4, kMostCellsOfCore = 6, kEvener = 0.95, kFewestNanoseconds = 10e3;
 constexpr double kWorthPacking = 0.04;  // part of all steps that more cells may cost
 constexpr int64_t kSmallestBlock = 64;
 constexpr double kVectorsTogether = 4;
@@ -419,7 +423,8 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
                   staged.of_rows, plan.summed);
   const double steps =
       iterations(analysis_, region.domain) / lanes_ * static_cast<double>(region.heads.size());
-  const double wanted = std::min(kCellsToShare, steps / kStepsPerNanosecond / kCellNanoseconds);
+  const double nanoseconds = steps / kStepsPerNanosecond;
+  const double wanted = std::min(kCellsToShare, nanoseconds / kCellNanoseconds);
   auto count_of = [&](const ProductSide& side) {
     double count = 1;
     for (size_t axis : side.axes)
@@ -427,7 +432,16 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
           static_cast<double>(ceil_div(analysis_.expected_size(axis), plan.grid_axis(axis).block));
     return count;
   };
+  // Load balance: what the core with most cells does, packing included.
+  const double cores = capabilities_.cores;
+  const double most_cells = std::min(kMostCellsOfCore * cores, nanoseconds / kFewestNanoseconds);
+  auto busiest = [&](double cells) {
+    const double packing = pack_columns * count_of(plan.rows) + pack_rows * count_of(plan.columns);
+    return std::ceil(cells / cores) / cells * (steps + packing);
+  };
   int64_t down = share, across = share;
+  std::array<int64_t, 2> best{};  // empty until there are enough cells
+  double least_busy = 0;
   while (true) {
     const int64_t rows = block_side(plan, plan.rows, down);
     const int64_t columns = block_side(plan, plan.columns, across);
@@ -437,17 +451,27 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
     const bool can_rows = rows > std::max<int64_t>(kSmallestBlock, plan.rows.tile.elements());
     const bool can_columns =
         columns > std::max<int64_t>(kSmallestBlock, plan.columns.tile.elements());
-    if (cells >= wanted || (!can_rows && !can_columns)) return;
     // What it costs to pack one side once more for every block that the other has then.
     const double more_rows = can_rows ? pack_columns * count_of(plan.rows) : 1e300;
     const double more_columns = can_columns ? pack_rows * count_of(plan.columns) : 1e300;
-    const double least = std::min(more_rows, more_columns);
-    if (cells >= kFewestCells && least > kWorthPacking * steps) return;
+    const bool enough =
+        cells >= wanted ||
+        (cells >= kFewestCells && std::min(more_rows, more_columns) > kWorthPacking * steps);
+    // Few cores share so many cells evenly enough; for many, halving goes on while it may pay.
+    if (enough && (best[0] == 0 || busiest(cells) < kEvener * least_busy)) {
+      best = {down, across};
+      least_busy = busiest(cells);
+    }
+    const bool uneven = cores > kFewCores && cells < most_cells;
+    if ((enough && !uneven) || (!can_rows && !can_columns)) break;
     if (more_columns < more_rows || (more_columns == more_rows && columns >= rows))
       across = ceil_div(columns, 2);
     else
       down = ceil_div(rows, 2);
   }
+  if (best[0] == 0 || (best[0] == down && best[1] == across)) return;
+  block_side(plan, plan.rows, best[0]);
+  block_side(plan, plan.columns, best[1]);
 }
 
 // The reduction that most of the work goes into, if all else is one group of stores that follows

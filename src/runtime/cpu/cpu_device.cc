@@ -190,14 +190,19 @@ class CpuDevice : public Device {
 }  // namespace
 
 Capabilities cpu_capabilities() {
+  return cpu_capabilities(host_target().vector_bytes, describe_machine());
+}
+
+Capabilities cpu_capabilities(int vector_bytes, const Machine& machine) {
   Capabilities capabilities;
-  capabilities.vector_bytes = host_target().vector_bytes;
+  capabilities.vector_bytes = vector_bytes;
+  capabilities.cores = machine.cores;
   capabilities.tiles = true;
   capabilities.max_buffers = 1024;  // they are addresses in a table: only code size limits them
   // Registers of 64 bytes are AVX-512.
   capabilities.scale_instruction = capabilities.vector_bytes >= 64;
   capabilities.vector_registers = capabilities.vector_bytes >= 64 ? 32 : 16;
-  for (const CacheLevel& cache : describe_machine().caches) {
+  for (const CacheLevel& cache : machine.caches) {
     if (cache.kind == "instruction" || cache.bytes <= 0) continue;
     if (cache.level == 1)
       capabilities.nearest_memory_bytes = std::clamp<int64_t>(cache.bytes, 16 << 10, 256 << 10);
