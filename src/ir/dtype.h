@@ -52,6 +52,10 @@ std::optional<DType> parse_dtype(std::string_view text);
 constexpr bool is_bool(DType dtype) { return kind(dtype) == DTypeKind::Bool; }
 constexpr bool is_index(DType dtype) { return kind(dtype) == DTypeKind::Index; }
 constexpr bool is_float(DType dtype) { return kind(dtype) == DTypeKind::Float; }
+// f16, bf16 and fp8: devices store them and compute in f32.
+constexpr bool is_narrow_float(DType dtype) {
+  return is_float(dtype) && dtype != DType::F32 && dtype != DType::F64;
+}
 // Of integers that a buffer can hold: bool, index and the floats are neither signed nor unsigned.
 constexpr bool is_signed(DType dtype) { return kind(dtype) == DTypeKind::Signed; }
 constexpr bool is_unsigned(DType dtype) { return kind(dtype) == DTypeKind::Unsigned; }

@@ -1,8 +1,6 @@
 #include "kernel/lower.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "ir/build.h"
 #include "ir/index.h"
@@ -23,41 +21,10 @@
 namespace anneal {
 namespace {
 
-// Sums of products of narrow floats: each product is exact in f32, and rounding it before it is
-// added would only lose what the sum could keep.
-std::vector<NodeRef> wide_reductions(std::span<const NodeRef> roots) {
-  NodeMap<NodeRef> images;
-  for (NodeRef node : topological_order(roots)) {
-    std::vector<NodeRef> sources;
-    for (NodeRef source : node->sources()) sources.push_back(images[source]);
-    images[node] = with_sources(node, sources);
-    const bool narrow = is_reduce_over(node->op) && is_float(node->dtype) &&
-                        byte_size(node->dtype) < byte_size(DType::F32);
-    if (!narrow) continue;
-    const Scalar highest_value = highest(node->dtype);
-    if (node->op >= Op::MaxOver && std::isfinite(highest_value.as_double())) {
-      const bool max = node->op == Op::MaxOver;
-      sources[0] = make_cast(sources[0], DType::F32);
-      NodeRef limit =
-          make_const(DType::F32, (max ? lowest(node->dtype) : highest_value).as_double());
-      NodeRef wide = make(node->op, sources);
-      images[node] = make_cast(make(max ? Op::Max : Op::Min, {wide, limit}), node->dtype);
-    }
-    if (node->op != Op::SumOver || sources[0]->op != Op::Mul) continue;
-    NodeRef a = make_cast(sources[0]->source(0), DType::F32);
-    NodeRef b = make_cast(sources[0]->source(1), DType::F32);
-    sources[0] = make(Op::Mul, {a, b});
-    images[node] = make_cast(make(Op::SumOver, sources), node->dtype);
-  }
-  std::vector<NodeRef> results;
-  for (NodeRef root : roots) results.push_back(images[root]);
-  return results;
-}
-
 // Functions of f32 as arithmetic, narrow floats in f32.
 KernelBody with_math(KernelBody body, const Capabilities& capabilities) {
-  body.stores = lower_math(wide_reductions(body.stores), nullptr, {},
-                           {capabilities.scale_instruction, capabilities.f64});
+  body.stores =
+      lower_math(body.stores, nullptr, {}, {capabilities.scale_instruction, capabilities.f64});
   return body;
 }
 

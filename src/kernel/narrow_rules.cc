@@ -18,9 +18,8 @@ using namespace captures;
 
 constexpr OpSet kComparisons{Op::Lt, Op::Le, Op::Eq};
 
-bool is_narrow(DType dtype) { return is_float(dtype) && byte_size(dtype) < byte_size(DType::F32); }
-bool is_narrow_value(NodeRef node) { return is_narrow(node->dtype); }
-bool has_narrow_source(NodeRef node) { return is_narrow(node->source(0)->dtype); }
+bool is_narrow_value(NodeRef node) { return is_narrow_float(node->dtype); }
+bool has_narrow_source(NodeRef node) { return is_narrow_float(node->source(0)->dtype); }
 
 // Every elementwise op that computes floats of its sources' dtype.
 OpSet arithmetic() {

@@ -34,11 +34,6 @@ std::string type_text(DType dtype, int lanes) {
 
 // ---- verify
 
-// f16, bf16 and fp8: no arithmetic, only moves and conversions.
-bool is_narrow_float(DType dtype) {
-  return is_float(dtype) && dtype != DType::F32 && dtype != DType::F64;
-}
-
 bool can_combine(Op op, DType dtype) {
   switch (op) {
     case Op::Add:

@@ -150,7 +150,10 @@ class Splitter {
   bool is_large_product(NodeRef sum) const {
     NodeRef term = sum->source(0);
     const bool f32 = sum->op == Op::SumOver && sum->dtype == DType::F32 && term->op == Op::Mul;
-    if (!f32) return false;
+    const auto is_exact = [](NodeRef factor) {  // narrow already, so that one product is enough
+      return factor->op == Op::Cast && is_narrow_float(factor->source(0)->dtype);
+    };
+    if (!f32 || (is_exact(term->source(0)) && is_exact(term->source(1)))) return false;
     const std::span<const NodeRef> summed = sum->sources().subspan(1);
     double work = eagerness_, terms = 1;
     for (NodeRef axis : summed) terms *= size_estimate(size_of(axis));

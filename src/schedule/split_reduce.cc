@@ -56,8 +56,6 @@ NodeRef within_range(NodeRef total, DType dtype) {
   return total;
 }
 
-bool is_narrow_float(DType dtype) { return is_float(dtype) && byte_size(dtype) < 4; }
-
 // Reductions that are inside no other, in the order they are met.
 std::vector<NodeRef> outermost_reductions(std::span<const NodeRef> stores) {
   std::vector<NodeRef> found, stack(stores.rbegin(), stores.rend());
@@ -241,7 +239,7 @@ class Splitter {
     const DType dtype = reduction->dtype;
     const DType wide = is_narrow_float(dtype) ? DType::F32 : dtype;
     NodeRef value = moved(reduction->source(0), *chosen, index, within);
-    if (wide != dtype) value = widened(value, reduction->op);
+    if (wide != dtype) value = make_cast(value, wide);
     if (within) value = make(Op::Where, {within, value, identity_of(reduction->op, wide)});
     *chosen = inside;
     axes.insert(axes.begin(), value);
@@ -251,13 +249,6 @@ class Splitter {
     NodeRef again = new_axis(count);
     NodeRef total = make(reduction->op, {load_partial(again), again});
     totals[reduction] = wide == dtype ? total : make_cast(within_range(total, dtype), dtype);
-  }
-
-  // As wide_reductions() of kernel/lower.cc has it: products are exact in f32, and added as such.
-  static NodeRef widened(NodeRef value, Op reduction) {
-    if (reduction != Op::SumOver || value->op != Op::Mul) return make_cast(value, DType::F32);
-    return make(Op::Mul,
-                {make_cast(value->source(0), DType::F32), make_cast(value->source(1), DType::F32)});
   }
 
   // The length of the pieces: the nearest to the wanted one that leaves no rest, if one is near;

@@ -140,11 +140,10 @@ Tensor convolve(const Tensor& x, const Tensor& weight, const std::vector<Window>
   std::vector<NodeRef> dims = left;
   dims[2] = right[2];
   check_sizes(dims);
-  NodeRef product = make(Op::Mul, {broadcast_to(patches, dims), broadcast_to(kernels, dims)});
   std::vector<int64_t> summed;
   for (size_t axis = 3 + space; axis < dims.size(); ++axis)
     summed.push_back(static_cast<int64_t>(axis));
-  NodeRef sums = reduce_node(Op::ReduceSum, product, summed);
+  NodeRef sums = sum_of_products(patches, kernels, dims, summed);
   std::vector<NodeRef> result{batch, node_of(Dim(groups) * Dim(dims[2]))};
   for (size_t i = 0; i < space; ++i) result.push_back(dims[3 + i]);
   return wrap(reshape_node(sums, result));
@@ -238,11 +237,10 @@ Tensor weight_gradient(const Conv& c, const Tensor& x, const Tensor& gradient) {
 
   std::vector<NodeRef> dims = left;
   dims[1] = right[1];
-  NodeRef product = make(Op::Mul, {broadcast_to(g, dims), broadcast_to(patches, dims)});
   std::vector<int64_t> summed;
   for (size_t axis = 3 + c.space; axis < dims.size(); ++axis)
     summed.push_back(static_cast<int64_t>(axis));
-  return wrap(reshape_node(reduce_node(Op::ReduceSum, product, summed),
+  return wrap(reshape_node(sum_of_products(g, patches, dims, summed),
                            std::vector<NodeRef>(node_of(c.weight)->shape->dims().begin(),
                                                 node_of(c.weight)->shape->dims().end())));
 }

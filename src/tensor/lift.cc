@@ -270,6 +270,17 @@ NodeRef reduce_node(Op op, NodeRef node, std::span<const int64_t> axes) {
   return axes.empty() ? node : make_axes(op, node, axes);
 }
 
+NodeRef sum_of_products(NodeRef a, NodeRef b, std::span<const NodeRef> dims,
+                        std::span<const int64_t> axes) {
+  const DType dtype = a->dtype;
+  if (is_narrow_float(dtype) && !axes.empty()) {
+    a = make_cast(a, DType::F32);
+    b = make_cast(b, DType::F32);
+  }
+  NodeRef product = make(Op::Mul, {broadcast_to(a, dims), broadcast_to(b, dims)});
+  return make_cast(reduce_node(Op::ReduceSum, product, axes), dtype);
+}
+
 NodeRef unbroadcast(NodeRef node, std::span<const NodeRef> dims) {
   size_t offset = node->rank() - dims.size();
   std::vector<int64_t> repeated;

@@ -80,6 +80,10 @@ NodeRef pad_node(NodeRef node, std::span<const NodeRef> pairs);     // before, a
 NodeRef shrink_node(NodeRef node, std::span<const NodeRef> pairs);  // begin, end of each axis
 NodeRef flip_node(NodeRef node, std::span<const int64_t> axes);
 NodeRef reduce_node(Op op, NodeRef node, std::span<const int64_t> axes);  // keeps axes as 1
+// Sums of a * b, both broadcast to `dims`; keeps axes as 1. Products of narrow floats are exact in
+// f32, are added there and round once.
+NodeRef sum_of_products(NodeRef a, NodeRef b, std::span<const NodeRef> dims,
+                        std::span<const int64_t> axes);
 // Sums over what broadcasting repeated: the way back from broadcast_to.
 NodeRef unbroadcast(NodeRef node, std::span<const NodeRef> dims);
 

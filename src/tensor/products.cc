@@ -37,12 +37,12 @@ NodeRef multiply_and_sum(NodeRef a, NodeRef b, size_t summed) {
   std::array<NodeRef, 2> pair{a, b};
   std::vector<NodeRef> dims = broadcast_dims(pair);
   check_sizes(dims);
-  NodeRef product = make(Op::Mul, {broadcast_to(a, dims), broadcast_to(b, dims)});
   std::vector<int64_t> axes;
   for (size_t axis = dims.size() - summed; axis < dims.size(); ++axis)
     axes.push_back(static_cast<int64_t>(axis));
+  NodeRef sums = sum_of_products(a, b, dims, axes);
   dims.resize(dims.size() - summed);
-  return reshape_node(reduce_node(Op::ReduceSum, product, axes), dims);
+  return reshape_node(sums, dims);
 }
 
 // ---- matmul

@@ -13,10 +13,6 @@ namespace {
 
 using llvm::Value;
 
-bool is_narrow(DType dtype) {
-  return is_float(dtype) && dtype != DType::F32 && dtype != DType::F64;
-}
-
 constexpr FloatFormat kSingle = format_of(DType::F32);
 
 // The f32 2^exponent as a double, for ConstantFP.
@@ -29,11 +25,11 @@ Value* Arithmetic::cast(Value* value, DType from, DType to) {
   llvm::LLVMContext& context = builder_.getContext();
   llvm::Type* type = value_type(context, to, lanes_of(value));
   if (is_float(from)) {
-    if (is_narrow(from)) return cast(widen(value, from), DType::F32, to);
+    if (is_narrow_float(from)) return cast(widen(value, from), DType::F32, to);
     if (is_bool(to)) {
       return builder_.CreateFCmpUNE(value, llvm::ConstantFP::get(value->getType(), 0.0));
     }
-    if (is_narrow(to)) return narrow(from == DType::F64 ? round_to_odd(value) : value, to);
+    if (is_narrow_float(to)) return narrow(from == DType::F64 ? round_to_odd(value) : value, to);
     if (is_float(to)) return builder_.CreateFPCast(value, type);
     return float_to_int(value, to);
   }
@@ -72,7 +68,7 @@ Value* Arithmetic::int_to_float(Value* value, DType from, DType to) {
     return is_signed_source ? builder_.CreateSIToFP(integer, type)
                             : builder_.CreateUIToFP(integer, type);
   };
-  if (!is_narrow(to)) return convert(value, to);
+  if (!is_narrow_float(to)) return convert(value, to);
   if (byte_size(from) <= 2) return narrow(convert(value, DType::F32), to);
   if (byte_size(from) == 8 && to == DType::BF16) {
     constexpr uint64_t kFolded = (uint64_t{1} << 11) - 1;

@@ -13,8 +13,6 @@
 namespace anneal::wgsl {
 namespace {
 
-bool is_narrow_float(DType dtype) { return is_float(dtype) && byte_size(dtype) < 4; }
-
 int width(DType dtype) { return static_cast<int>(8 * byte_size(dtype)); }
 
 [[noreturn]] void fail_op(Op op, DType dtype) {
