@@ -238,5 +238,7 @@ TEST_CASE("memory plan: a thousand kernels are planned in milliseconds") {
   MESSAGE("planned in ", static_cast<double>(best.count()) * 1e-6, " ms, ",
           static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.lower_bound),
           " times the lower bound");
+#ifdef NDEBUG  // with assertions and sanitizers it is ten times slower
   CHECK(best < std::chrono::milliseconds(50));  // 5 on a machine that is not shared
+#endif
 }
