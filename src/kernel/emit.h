@@ -112,6 +112,9 @@ class Emitter {
       size_t axis;
       ValueId begin;
       int64_t stride;
+      // Of a packed operand: the axis is cut into micro-panels of so many elements, this far apart.
+      // No tile reaches from one into the next. 0: it is not.
+      int64_t panel = 0, panel_stride = 0;
     };
     uint64_t buffer = 0;
     std::vector<Dimension> dimensions;

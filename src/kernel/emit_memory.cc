@@ -26,8 +26,14 @@ ValueId Emitter::place_in(const Layout& layout, Coordinate at, int lanes) {
   for (const Layout::Dimension& dimension : layout.dimensions) {
     const Binding& binding = bindings_[dimension.axis];
     offset += dimension.stride * binding.tile.distance(copy_of(binding, at));
-    terms.push_back(
-        code_.mul(code_.sub(binding.base, dimension.begin), code_.index(dimension.stride)));
+    ValueId from_begin = code_.sub(binding.base, dimension.begin);
+    terms.push_back(code_.mul(from_begin, code_.index(dimension.stride)));
+    if (dimension.panel > 0) {
+      ValueId panel =
+          code_.compute(Op::FloorDiv, DType::Index, {from_begin, code_.index(dimension.panel)});
+      const int64_t further = dimension.panel_stride - dimension.panel * dimension.stride;
+      terms.push_back(code_.mul(panel, code_.index(further)));
+    }
     if (binding.tile.lanes > 1) lane_stride = dimension.stride * binding.tile.neighbours;
   }
   ValueId sum = sum_of(std::move(terms), offset);

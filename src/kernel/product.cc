@@ -125,7 +125,7 @@ class ProductEmitter {
     Emitter::Layout layout = {};
     int64_t stride = 1;
     void add(size_t axis, int64_t elements) {
-      layout.dimensions.push_back({axis, kNoValue, stride});
+      layout.dimensions.push_back({.axis = axis, .begin = kNoValue, .stride = stride});
       stride *= elements;
     }
   };
@@ -146,6 +146,17 @@ class ProductEmitter {
       maker.add(plan_.summed[i], elements_of(plan_.summed[i]));
   }
 
+  // Micro-panels, as in BLIS: what one register tile reads, k step after k step, is contiguous, so
+  // that the inner loop streams and the hardware prefetcher follows it. Not for rows: the vectors
+  // that pack them would cross from one panel of a few rows into the next.
+  void add_panels(LayoutMaker& maker, size_t axis, int64_t width) const {
+    maker.add(axis, width);
+    add_summed(maker);
+    maker.layout.dimensions[0].panel = width;
+    maker.layout.dimensions[0].panel_stride = maker.stride;
+    maker.stride = maker.stride * ((elements_of(axis) + width - 1) / width) + lanes_;
+  }
+
   Emitter::Layout layout_of(const StagedOperand& operand) {
     const ProductSide& side = operand.of_rows ? plan_.rows : plan_.columns;
     const DType dtype = operand.node->dtype;
@@ -155,6 +166,9 @@ class ProductEmitter {
       // The last vector of a row may go beyond it.
       maker.stride = without_conflicts(round_up(maker.stride, lanes_) + lanes_, dtype);
       add_side(maker, side);
+    } else if (const std::vector<size_t> axes = blocked_axes(side);
+               axes.size() == 1 && !operand.of_rows) {
+      add_panels(maker, axes[0], side.tile.elements());
     } else {
       add_side(maker, side);
       maker.stride = without_conflicts(maker.stride, dtype);
@@ -246,8 +260,8 @@ class ProductEmitter {
       if (axis != operand.inner) return {};
       // A transpose is long by itself, and shuffles take the compiler long.
       if (operand.turned < analysis_.axis_count()) return {lanes_, 1};
-      // In the tiles of the product, so that what is read of it was written; or a few vectors.
-      if (axes.size() == 1 && axis == axes[0] && side.tile.lanes > 1) return side.tile;
+      // In the register tiles of the product, each of which is a micro-panel; or a few vectors.
+      if (axes.size() == 1 && axis == axes[0] && !operand.of_rows) return side.tile;
       return vectors_of(analysis_.expected_size(axis));
     };
     std::span<const size_t> together;  // run as one
