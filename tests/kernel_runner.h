@@ -44,11 +44,8 @@ struct Memory {
 };
 
 // Cells 0 up to `cells`, in one call.
-inline void run(KernelFunction function, const Program& program,
-                std::initializer_list<Memory*> buffers, int64_t cells,
-                std::vector<int64_t> sizes = {}) {
-  std::vector<void*> pointers;
-  for (Memory* memory : buffers) pointers.push_back(memory->bytes.data());
+inline void run_on(KernelFunction function, const Program& program, std::vector<void*> pointers,
+                   int64_t cells, std::vector<int64_t> sizes) {
   REQUIRE(pointers.size() == program.buffers.size());
   std::vector<std::byte> scratch(static_cast<size_t>(local_bytes(program) + kLocalAlignment));
   void* local = scratch.data();
@@ -56,6 +53,14 @@ inline void run(KernelFunction function, const Program& program,
   local = std::align(static_cast<size_t>(kLocalAlignment),
                      static_cast<size_t>(local_bytes(program)), local, space);
   function(pointers.data(), sizes.data(), 0, cells, local);
+}
+
+inline void run(KernelFunction function, const Program& program,
+                std::initializer_list<Memory*> buffers, int64_t cells,
+                std::vector<int64_t> sizes = {}) {
+  std::vector<void*> pointers;
+  for (Memory* memory : buffers) pointers.push_back(memory->bytes.data());
+  run_on(function, program, std::move(pointers), cells, std::move(sizes));
 }
 
 // Many comparisons: counts what is wrong and shows the first.

@@ -10,22 +10,11 @@
 #include "body_interpreter.h"
 #include "ir/interpreter.h"
 #include "kernel/lower.h"
+#include "kernel/program_content.h"
 #include "program_interpreter.h"
 
 namespace anneal {
 namespace {
-
-Value random_value(DType dtype, int64_t elements, std::mt19937_64& random) {
-  Value value{dtype, {elements}, {}};
-  for (int64_t i = 0; i < elements; ++i) {
-    const int64_t number = static_cast<int64_t>(random() % 17) - 8;
-    // No zeros: divided by one, what a mask leaves out would be NaN (kernel/reach.h).
-    const double real = (static_cast<double>(number) + 0.5) / 4;
-    const Scalar scalar = is_float(dtype) ? Scalar::of(dtype, real) : Scalar::of_int(dtype, number);
-    value.payload.push_back(scalar.bits());
-  }
-  return value;
-}
 
 // Sums in another order round otherwise; integers are exact.
 constexpr double kTolerance = 1e-4;
@@ -53,6 +42,18 @@ Capabilities narrow_device() {
 }
 
 }  // namespace
+
+Value random_value(DType dtype, int64_t elements, std::mt19937_64& random) {
+  Value value{dtype, {elements}, {}};
+  for (int64_t i = 0; i < elements; ++i) {
+    const int64_t number = static_cast<int64_t>(random() % 17) - 8;
+    // No zeros: divided by one, what a mask leaves out would be NaN (kernel/reach.h).
+    const double real = (static_cast<double>(number) + 0.5) / 4;
+    const Scalar scalar = is_float(dtype) ? Scalar::of(dtype, real) : Scalar::of_int(dtype, number);
+    value.payload.push_back(scalar.bits());
+  }
+  return value;
+}
 
 Capabilities matrix_device() {
   Capabilities capabilities;
@@ -121,6 +122,9 @@ void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, u
     CAPTURE(way);
     CAPTURE(to_text(lowered.program));
     REQUIRE(problem == "");
+    const auto read = parse_program(to_text(lowered.program));
+    REQUIRE(std::holds_alternative<Program>(read));
+    CHECK(content(std::get<Program>(read)) == content(lowered.program));
     std::vector<Value> values = before;
     const int64_t cells = interpret_index(lowered.cells, variable);
     try {

@@ -1,13 +1,18 @@
 // Lowers a body in several ways and compares what the programs do with what the body says.
 #pragma once
 
+#include <random>
 #include <string>
 #include <vector>
 
+#include "ir/interpreter.h"
 #include "kernel/program.h"
 #include "schedule/schedule.h"
 
 namespace anneal {
+
+// Small numbers, none of them zero.
+Value random_value(DType dtype, int64_t elements, std::mt19937_64& random);
 
 // Lanes are threads, with units for products of matrices.
 Capabilities matrix_device();

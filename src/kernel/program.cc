@@ -1,9 +1,8 @@
-// Checks Programs and writes them as text. Must not change them, nor know any device.
+// Checks Programs. Must not change them, nor know any device.
 #include "kernel/program.h"
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -44,11 +43,6 @@ bool can_combine(Op op, DType dtype) {
     case Op::Or: return accepts(info(op), dtype) && !is_narrow_float(dtype);
     default: return false;
   }
-}
-
-bool is_canonical(DType dtype, uint64_t bits) {
-  if (is_float(dtype)) return Scalar::of(dtype, std::bit_cast<double>(bits)).bits() == bits;
-  return Scalar::of_int(dtype, static_cast<int64_t>(bits)).bits() == bits;
 }
 
 class Verifier {
@@ -160,7 +154,7 @@ class Verifier {
     switch (instruction.code) {
       case Code::Constant:
         expect_count(instruction, 0);
-        if (!is_canonical(instruction.dtype, instruction.bits)) report("bits of no constant");
+        if (!is_constant_of(instruction.dtype, instruction.bits)) report("bits of no constant");
         return;
       case Code::Size:
         expect_count(instruction, 0);
@@ -412,111 +406,6 @@ class Verifier {
   std::vector<Scope> scopes_;
 };
 
-// ---- text
-
-class Writer {
- public:
-  explicit Writer(const Program& program) : program_(program) {}
-
-  std::string run() {
-    write("program {}", program_.name);
-    for (size_t i = 0; i < program_.buffers.size(); ++i) {
-      const ProgramBuffer& buffer = program_.buffers[i];
-      write("buffer b{} {}{}", i, name(buffer.dtype), buffer.written ? " written" : "");
-    }
-    for (size_t i = 0; i < program_.locals.size(); ++i) {
-      const LocalBuffer& local = program_.locals[i];
-      write("local b{} {}[{}]", program_.buffers.size() + i, name(local.dtype), local.elements);
-    }
-    if (program_.sizes != 0) write("sizes {}", program_.sizes);
-    depth_ = 1;
-    for (size_t i = 0; i < program_.code.size(); ++i) write_instruction(i, program_.code[i]);
-    return std::move(out_);
-  }
-
- private:
-  template <typename... Args>
-  void write(fmt::format_string<Args...> format, Args&&... args) {
-    out_.append(2 * depth_, ' ');
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-    out_ += '\n';
-  }
-
-  static std::string operands(const Instruction& instruction) {
-    std::string text;
-    for (ValueId id : instruction.operands) {
-      if (id != kNoValue) fmt::format_to(std::back_inserter(text), " %{}", id);
-    }
-    return text;
-  }
-
-  static std::string condition(const Instruction& instruction) {
-    return instruction.operands[1] == kNoValue ? ""
-                                               : fmt::format(" if %{}", instruction.operands[1]);
-  }
-
-  // Text of any list of instructions, also of one that does not verify.
-  static std::string constant(const Instruction& instruction) {
-    if (!is_canonical(instruction.dtype, instruction.bits)) return "?";
-    return to_text(Scalar::from_bits(instruction.dtype, instruction.bits));
-  }
-
-  void write_instruction(size_t i, const Instruction& instruction) {
-    const std::string type = type_text(instruction.dtype, instruction.lanes);
-    const std::array<ValueId, 4>& from = instruction.operands;
-    switch (instruction.code) {
-      case Code::Constant: return write("%{} = {} {}", i, type, constant(instruction));
-      case Code::Size: return write("%{} = size {}", i, instruction.bits);
-      case Code::Cell: return write("%{} = cell", i);
-      case Code::Compute:
-        return write("%{} = {} {}{}", i, type, name(instruction.op), operands(instruction));
-      case Code::Splat: return write("%{} = {} splat %{}", i, type, from[0]);
-      case Code::Zip:
-        return write("%{} = {} zip {} %{} %{}", i, type, instruction.bits ? "upper" : "lower",
-                     from[0], from[1]);
-      case Code::Ramp: return write("%{} = {} ramp %{} by %{}", i, type, from[0], from[1]);
-      case Code::Combine:
-        return write("%{} = {} combine {} %{}", i, type, name(instruction.op), from[0]);
-      case Code::Load:
-        return write("%{} = {} load b{}[%{}]{}", i, type, instruction.bits, from[0],
-                     condition(instruction));
-      case Code::Store:
-        return write("{} {} b{}[%{}]{} = %{}", instruction.streaming ? "stream" : "store", type,
-                     instruction.bits, from[0], condition(instruction), from[2]);
-      case Code::Prefetch: return write("prefetch b{}[%{}]", instruction.bits, from[0]);
-      case Code::Loop:
-        write("loop %{} = %{} below %{} by %{}", i, from[0], from[1], from[2]);
-        ++depth_;
-        return;
-      case Code::Carry: return write("%{} = {} carry %{}", i, type, from[0]);
-      case Code::Next: return write("next %{} = %{}", from[0], from[1]);
-      case Code::If:
-        write("if %{}", from[0]);
-        ++depth_;
-        return;
-      case Code::EndLoop:
-      case Code::EndIf:
-        if (depth_ > 1) --depth_;
-        return write("end");
-      case Code::MatrixZero: return write("%{} = {} matrix", i, type);
-      case Code::MatrixLeft:
-      case Code::MatrixRight:
-        return write("%{} = {} {} matrix b{}[%{}] by %{} %{}", i, type,
-                     instruction.code == Code::MatrixLeft ? "left" : "right", instruction.bits,
-                     from[0], from[1], from[2]);
-      case Code::MatrixMultiplyAdd:
-        return write("%{} = {} multiply %{} %{} add %{}", i, type, from[0], from[1], from[2]);
-      case Code::MatrixStore:
-        return write("store {} matrix b{}[%{}] by %{} = %{}", type, instruction.bits, from[0],
-                     from[1], from[2]);
-    }
-  }
-
-  const Program& program_;
-  size_t depth_ = 0;
-  std::string out_;
-};
-
 }  // namespace
 
 bool makes_matrix(Code code) {
@@ -529,8 +418,11 @@ bool makes_matrix(Code code) {
   }
 }
 
-std::string verify(const Program& program) { return Verifier(program).run(); }
+bool is_constant_of(DType dtype, uint64_t bits) {
+  if (is_float(dtype)) return Scalar::of(dtype, std::bit_cast<double>(bits)).bits() == bits;
+  return Scalar::of_int(dtype, static_cast<int64_t>(bits)).bits() == bits;
+}
 
-std::string to_text(const Program& program) { return Writer(program).run(); }
+std::string verify(const Program& program) { return Verifier(program).run(); }
 
 }  // namespace anneal

@@ -6,8 +6,11 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
+#include "base/cursor.h"
 #include "ir/dtype.h"
 #include "ir/op.h"
 
@@ -123,6 +126,18 @@ bool is_multiple(const At& at, ValueId value, int64_t of) {
 // The first thing wrong with it: an operand that is not made before or not in scope, lanes or
 // dtypes that do not fit, loops that do not nest. Empty when there is none.
 std::string verify(const Program& program);
+
+// Bits that Scalars of the dtype have.
+bool is_constant_of(DType dtype, uint64_t bits);
+
+// One instruction a line; to_text and parse_program are inverse. // begins a comment.
 std::string to_text(const Program& program);
+struct ProgramLimits {
+  size_t text_bytes = 100'000'000;
+  size_t instructions = 4'000'000;
+};
+// What is read need not be valid: see verify().
+std::variant<Program, TextError> parse_program(std::string_view text,
+                                               const ProgramLimits& limits = {});
 
 }  // namespace anneal
