@@ -12,9 +12,9 @@
 #include "base/environment.h"
 #include "base/files.h"
 #include "base/progress.h"
+#include "codegen/wgsl/gpu_kernel.h"
 #include "runtime/distinct_bodies.h"
 #include "runtime/webgpu/buffer_pool.h"
-#include "runtime/webgpu/gpu_kernel.h"
 #include "runtime/webgpu/pipeline_cache.h"
 #include "symbolic/index_program.h"
 
@@ -74,14 +74,14 @@ class GpuExecutable : public Executable {
  public:
   GpuExecutable(std::shared_ptr<const CurrentGpu> current, const Schedule& schedule,
                 std::span<const NodeRef> variables, const Capabilities& capabilities)
-      : current_(std::move(current)), open_(current_->get()) {
+      : current_(std::move(current)), capabilities_(capabilities), open_(current_->get()) {
     const DistinctBodies distinct = distinct_bodies(schedule);
     GraphScope scope(*schedule.graph);
     std::vector<NodeRef> cells, elements;
     for (const KernelBody* body : distinct.bodies) {
       report_progress({"lower", static_cast<int64_t>(kernels_.size()),
                        static_cast<int64_t>(distinct.bodies.size())});
-      GpuKernel made = make_gpu_kernel(*body, capabilities, gpu());
+      GpuKernel made = make_gpu_kernel(*body, {.capabilities = capabilities_});
       cells.push_back(made.cells);
       kernels_.push_back({std::move(made), fmt::format("kernel{}", kernels_.size()), {}});
     }
@@ -180,7 +180,7 @@ class GpuExecutable : public Executable {
   }
 
   webgpu::KernelSource source_of(const Code& code, Variant& variant) const {
-    wgsl::Shader shader = shader_of(code.kernel, gpu(), variant.memory);
+    wgsl::Shader shader = shader_of(code.kernel, capabilities_, variant.memory);
     variant.buffers = shader.buffers;
     webgpu::KernelSource source;
     source.name = code.name;
@@ -356,6 +356,7 @@ class GpuExecutable : public Executable {
   Gpu& gpu() const { return *open_->gpu; }
 
   std::shared_ptr<const CurrentGpu> current_;
+  Capabilities capabilities_;
   std::vector<Part> parts_;
   std::vector<size_t> phases_;  // where the parts of each begin
   std::vector<int64_t> element_bytes_;
@@ -390,15 +391,16 @@ class WebGpuDevice : public Device {
   const Capabilities& capabilities() const override { return capabilities_; }
 
   bool has_room_for_tiles(const KernelBody& body) const override {
-    return fits_group(body, capabilities_, *gpu());
+    return fits_group(body, capabilities_);
   }
   LoweredBody lower_body(const KernelBody& body) const override {
-    GpuKernel made = make_gpu_kernel(body, capabilities_, *gpu());
+    GpuKernel made = make_gpu_kernel(body, {.capabilities = capabilities_});
     return {std::move(made.program), made.cells};
   }
   std::string shader_text(const Schedule& schedule, const KernelPart& part) const {
-    const GpuKernel kernel = make_gpu_kernel(part.body, capabilities_, *gpu());
-    return shader_of(kernel, *gpu(), expected_memory(kernel.program, schedule, part.arguments))
+    const GpuKernel kernel = make_gpu_kernel(part.body, {.capabilities = capabilities_});
+    return shader_of(kernel, capabilities_,
+                     expected_memory(kernel.program, schedule, part.arguments))
         .text;
   }
 
@@ -468,13 +470,6 @@ std::optional<MatmulPrecision>& chosen_precision() {
 void set_webgpu_adapter(std::string selector) { chosen_adapter() = std::move(selector); }
 void set_matmul_precision(MatmulPrecision precision) { chosen_precision() = precision; }
 
-MatmulPrecision parse_matmul_precision(std::string_view text, std::string_view source) {
-  if (text == "full") return MatmulPrecision::Full;
-  if (text == "high") return MatmulPrecision::High;
-  fail(fmt::format("{} is \"{}\", which is no precision of products", source, text),
-       "it is full, or high where units for matrices may be used");
-}
-
 WebGpuOptions WebGpuOptions::from_environment() {
   WebGpuOptions options;
   options.adapter = chosen_adapter().value_or(environment("ANNEAL_ADAPTER"));
@@ -507,6 +502,10 @@ Capabilities webgpu_capabilities(const Gpu& gpu, const WebGpuOptions& options) {
   capabilities.group_threads = cpu ? 32 : 128;
   capabilities.most_group_threads = std::min(limits.workgroup_invocations, cpu ? 32 : 256);
   capabilities.subgroup_threads = std::max(32, gpu.adapter().subgroup_max);
+  const webgpu::AdapterInfo& adapter = gpu.adapter();
+  if (gpu.subgroups() && adapter.subgroup_min == adapter.subgroup_max)
+    capabilities.fixed_subgroup_threads = adapter.subgroup_min;
+  capabilities.workgroup_bytes = limits.workgroup_bytes;
   capabilities.parallel_threads = cpu ? 64 : 65536;
   capabilities.stage_products = !cpu;
   capabilities.vector_bytes = 4 * capabilities.group_threads;

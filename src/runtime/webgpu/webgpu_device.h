@@ -7,16 +7,9 @@
 
 #include "runtime/device.h"
 #include "runtime/webgpu/gpu.h"
+#include "target/target.h"
 
 namespace anneal {
-
-// Of sums of products of f32.
-enum class MatmulPrecision : uint8_t {
-  Full,  // as exact as f32 makes them
-  High,  // to about 22 bits, of halves in f16 on units for matrices; without such, as Full
-};
-// "full" or "high"; for anything else a UserError that begins with `source`, which gave it.
-MatmulPrecision parse_matmul_precision(std::string_view text, std::string_view source);
 
 struct WebGpuOptions {
   std::string adapter;     // see webgpu::choose_adapter()
