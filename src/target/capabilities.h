@@ -44,6 +44,8 @@ struct Capabilities {
   bool tiles = false;               // values may live in fast memory between the stores of a kernel
   double flops_per_byte = 1;        // arithmetic that a byte of memory costs, beside a CPU
   int64_t streaming_bytes = INT64_MAX;  // what is as large is in no cache when it is read again
+
+  friend bool operator==(const Capabilities&, const Capabilities&) = default;
 };
 
 }  // namespace anneal
