@@ -10,6 +10,7 @@
 #include <anneal/functional.h>
 
 #include "bench_cases.h"
+#include "kernel/lower.h"
 #include "kernel_listing.h"
 #include "models/long_programs.h"
 #include "programs.h"
@@ -60,10 +61,10 @@ void bench_scheduling(const BenchContext& context, std::string_view name, int64_
 }
 
 // Programs of small steps, each different one once.
-std::vector<Program> model_programs(Device& device) {
+std::vector<Program> model_programs(const Capabilities& capabilities) {
   std::vector<Program> programs;
   for (const auto build : {models::mlp, models::conv, models::attention}) {
-    KernelListing listing = list_kernels(build(), false, device);
+    KernelListing listing = list_kernels(build(), false, capabilities);
     for (ListedKernel& kernel : listing.kernels)
       for (ListedPart& part : kernel.parts) {
         part.program.name = fmt::format("kernel_{}", programs.size());
@@ -101,7 +102,7 @@ std::vector<const Program*> pointers(const std::vector<Program>& programs) {
 void bench_llvm(const BenchContext& context) {
   constexpr std::string_view kName = "LLVM, a kernel, cold";
   if (!context.begin(kBench, kName)) return;
-  const std::vector<Program> programs = model_programs(context.device.kernel_device());
+  const std::vector<Program> programs = model_programs(context.device.capabilities());
   KernelCacheOptions options;
   options.threads = 1;
   KernelCache cache(options);

@@ -8,6 +8,7 @@
 
 #include <anneal/error.h>
 
+#include "base/environment.h"
 #include "failure.h"
 #include "json.h"
 #include "output.h"

@@ -22,9 +22,9 @@ class ChosenDevice {
   Device& kernel_device() const;
   const Capabilities& capabilities() const { return kernel_device().capabilities(); }
 
-  // By what it can do: its lanes are threads of groups, and a large one takes thousands of them to
+  // By what it is: its lanes are threads of workgroups, and a large one takes thousands of them to
   // be busy. A driver that computes on the CPU is a GPU, but no large one.
-  bool is_gpu() const { return device_ && capabilities().group_threads > 0; }
+  bool is_gpu() const { return device_ && device_->target().hardware.execution == Execution::Simt; }
   bool is_large_gpu() const { return is_gpu() && capabilities().parallel_threads > kFewThreads; }
 
  private:

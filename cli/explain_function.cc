@@ -35,14 +35,15 @@ std::string typed_name(NodeRef buffer) {
   return fmt::format("{} {}", buffer->arg.symbol->text(), type_text(buffer));
 }
 
-Shown show(const std::vector<Tensor>& wanted, const ExplainOptions& options, Device& device) {
+Shown show(const std::vector<Tensor>& wanted, const ExplainOptions& options,
+           const Capabilities& capabilities) {
   Shown shown;
   shown.text = print(simplify_program(nodes_of(wanted), &shown.log, options.disabled));
   const models::Program program{.loss = wanted[0],
                                 .parameters = {},
                                 .gradients = {},
                                 .updates = {wanted.begin() + 1, wanted.end()}};
-  for (const ListedKernel& kernel : list_kernels(program, false, device).kernels)
+  for (const ListedKernel& kernel : list_kernels(program, false, capabilities).kernels)
     shown.kernels.push_back(kernel.name.empty() ? "a copy" : kernel.name);
   return shown;
 }
@@ -53,9 +54,9 @@ Explained explained(const FunctionRow& row, const ExplainOptions& options) {
   Explained all;
   all.result = type_text(example.result.node());
   for (const Tensor& input : example.inputs) all.inputs.push_back(typed_name(input.node()));
-  all.value = show({example.result}, options, device.kernel_device());
+  all.value = show({example.result}, options, device.capabilities());
   if (!example.gradients.empty())
-    all.gradient = show(example.gradients, options, device.kernel_device());
+    all.gradient = show(example.gradients, options, device.capabilities());
   return all;
 }
 

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
+#include "codegen/target_kernels.h"
 #include "programs.h"
-#include "runtime/compiled_program.h"
 #include "symbolic/bounds.h"
 #include "transform/simplify.h"
 
@@ -47,11 +47,12 @@ std::vector<Phase> phases_of(const Kernel& kernel, const PhaseTable& table) {
 }
 
 // Names are those of functions, which must differ.
-std::vector<ListedPart> lower_parts(const Kernel& kernel, size_t number, const Device& device) {
+std::vector<ListedPart> lower_parts(const Kernel& kernel, size_t number,
+                                    const Capabilities& capabilities) {
   std::vector<ListedPart> parts;
   for (size_t phase = 0; phase < kernel.phases.size(); ++phase)
     for (const KernelPart& part : kernel.phases[phase]) {
-      LoweredBody lowered = device.lower_body(part.body);
+      LoweredBody lowered = lower_for(part.body, {.capabilities = capabilities});
       lowered.program.name = fmt::format("kernel_{}_{}", number, parts.size());
       parts.push_back({phase, &part, std::move(lowered.program), bounds(lowered.cells).max});
     }
@@ -75,7 +76,8 @@ size_t KernelListing::crossing() const {
   return static_cast<size_t>(std::ranges::count_if(kernels, &ListedKernel::crosses));
 }
 
-KernelListing list_kernels(const models::Program& program, bool forward, Device& device) {
+KernelListing list_kernels(const models::Program& program, bool forward,
+                           const Capabilities& capabilities) {
   // Loss, gradients and updates are simplified together, as they are compiled together. A step does
   // not keep its gradients; they only tell what is backward.
   std::vector<NodeRef> roots =
@@ -91,13 +93,13 @@ KernelListing list_kernels(const models::Program& program, bool forward, Device&
 
   KernelListing listing;
   listing.nodes = count_nodes(roots);
-  listing.schedule = schedule_for(roots, device);
+  listing.schedule = schedule_for(roots, capabilities);
   GraphScope scope(*listing.schedule.graph);
   listing.memory = count_memory(listing.schedule);
   for (const Kernel& kernel : listing.schedule.kernels) {
     listing.kernels.push_back({name_of(kernel), phases_of(kernel, table), kernel.nodes.size(),
                                count_work(kernel),
-                               lower_parts(kernel, listing.kernels.size(), device)});
+                               lower_parts(kernel, listing.kernels.size(), capabilities)});
     listing.work += listing.kernels.back().work;
   }
   return listing;

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "kernel/program.h"
 #include "models/program.h"
-#include "runtime/device.h"
 #include "schedule/statistics.h"
+#include "target/capabilities.h"
 #include "transform/phase.h"
 
 namespace anneal::cli {
@@ -42,6 +43,7 @@ struct KernelListing {
 };
 
 // The whole step, or only what the loss needs.
-KernelListing list_kernels(const models::Program& program, bool forward, Device& device);
+KernelListing list_kernels(const models::Program& program, bool forward,
+                           const Capabilities& capabilities);
 
 }  // namespace anneal::cli

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,7 +14,7 @@
 #include "base/call_site.h"
 #include "busy.h"
 #include "chosen_device.h"
-#include "codegen/llvm/compile.h"
+#include "codegen/target_kernels.h"
 #include "failure.h"
 #include "ir/print.h"
 #include "json.h"
@@ -21,7 +22,7 @@
 #include "kernel_times.h"
 #include "output.h"
 #include "programs.h"
-#include "runtime/webgpu/webgpu_device.h"
+#include "target/target.h"
 
 namespace anneal::cli {
 namespace {
@@ -35,57 +36,61 @@ std::string origin_of(NodeRef node) {
   return node && node->origin ? to_text(*node->origin) : std::string();
 }
 
-// ---- the forms a kernel can be shown in
+// ---- whose kernels are shown, and in which form
 
-std::string ir_source(const ListedPart& part, const Schedule&, const Device&) {
-  return to_text(part.part->body);
-}
-std::string program_source(const ListedPart& part, const Schedule&, const Device&) {
-  return to_text(part.program);
-}
-std::string llvm_source(const ListedPart& part, const Schedule&, const Device&) {
-  const Program* program = &part.program;
-  return llvm_ir({&program, 1}, host_target());
-}
-std::string assembly_source(const ListedPart& part, const Schedule&, const Device&) {
-  const Program* program = &part.program;
-  return assembly({&program, 1}, host_target());
-}
-std::string wgsl_source(const ListedPart& part, const Schedule& schedule, const Device& device) {
-  return shader_text(device, schedule, *part.part);
-}
+// A device that is here, or a named target that need not be.
+struct KernelsFor {
+  std::optional<ChosenDevice> device;
+  const Target* target = nullptr;
+  Capabilities capabilities = {};
 
-// Lanes are vectors of one thread, or threads of a group.
-enum class Lanes : uint8_t { Either, Vectors, Groups };
-
-struct SourceForm {
-  std::string_view name;
-  std::string (*text)(const ListedPart&, const Schedule&, const Device&);
-  Lanes lanes = Lanes::Either;
+  std::string text() const {
+    return device ? fmt::format("device \"{}\"", device->name())
+                  : fmt::format("target \"{}\"", target->name);
+  }
 };
-constexpr std::array kForms{
-    SourceForm{"ir", ir_source},
-    SourceForm{"program", program_source},
-    SourceForm{"llvm", llvm_source, Lanes::Vectors},
-    SourceForm{"asm", assembly_source, Lanes::Vectors},
-    SourceForm{"wgsl", wgsl_source, Lanes::Groups},
-};
+
+const Target& target_named(const std::string& name) {
+  if (const Target* target = find_target(name)) return *target;
+  std::vector<std::string_view> names;
+  for (const Target& target : named_targets()) names.emplace_back(target.name);
+  fail_unknown("target", name, names);
+}
+
+KernelsFor kernels_for(const KernelsOptions& options) {
+  KernelsFor made;
+  if (options.target.empty()) {
+    made.device.emplace(options.device);
+    made.target = &made.device->kernel_device().target();
+    made.capabilities = made.device->capabilities();
+  } else {
+    made.target = &target_named(options.target);
+    made.capabilities = capabilities_of(*made.target, options.wishes);
+  }
+  return made;
+}
 
 // Null when none is asked for.
 const SourceForm* wanted_form(const KernelsOptions& options) {
   if (options.source.empty()) return nullptr;
-  const auto form = std::ranges::find(kForms, options.source, &SourceForm::name);
-  if (form == kForms.end()) fail_unknown("form of kernels", options.source, source_forms());
+  const auto form = std::ranges::find(all_source_forms(), options.source, &SourceForm::name);
+  if (form == all_source_forms().end())
+    fail_unknown("form of kernels", options.source, source_forms());
   return &*form;
 }
 
-void check_form(const SourceForm* form, const ChosenDevice& device) {
-  if (!form || form->lanes == Lanes::Either) return;
-  const bool groups = device.capabilities().group_threads > 0;
-  if (groups == (form->lanes == Lanes::Groups)) return;
-  throw UsageError(fmt::format("kernels of device \"{}\" have no {}", device.name(), form->name),
-                   groups ? "ask for --source wgsl, or add --device cpu"
-                          : "ask for --source llvm or asm, or add --device webgpu");
+void check_form(const SourceForm* form, const KernelsFor& made) {
+  const std::vector<std::string_view> known = source_forms(*made.target);
+  if (!form || std::ranges::count(known, form->name) > 0) return;
+  const auto other = std::ranges::find(named_targets(), form->language, &Target::language);
+  throw UsageError(fmt::format("kernels of {} have no {}", made.text(), form->name),
+                   fmt::format("they have {}; {} has {}, for one: add --target {}",
+                               fmt::join(known, ", "), other->name, form->name, other->name));
+}
+
+std::string source_text(const SourceForm& form, const ListedPart& part, const Schedule& schedule,
+                        const KernelsFor& made) {
+  return form.text(*made.target, made.capabilities, schedule, *part.part, part.program);
 }
 
 bool is_wanted(const KernelsOptions& options, size_t kernel) {
@@ -212,7 +217,7 @@ void write_unfused(const KernelsOptions& options, const Schedule& schedule) {
 }
 
 void write_sources(const KernelsOptions& options, const KernelListing& listing,
-                   const SourceForm& form, const Device& device) {
+                   const SourceForm& form, const KernelsFor& made) {
   for (size_t i = 0; i < listing.kernels.size(); ++i) {
     if (!is_wanted(options, i)) continue;
     const ListedKernel& kernel = listing.kernels[i];
@@ -222,17 +227,18 @@ void write_sources(const KernelsOptions& options, const KernelListing& listing,
                   fmt::format("// kernel {}, part {} of {}, phase {}, {} cells: {}", i, j + 1,
                               kernel.parts.size(), part.phase, part.cells, kernel.name)) +
             "\n");
-      write(fmt::format("{}\n", form.text(part, listing.schedule, device)));
+      write(fmt::format("{}\n", source_text(form, part, listing.schedule, made)));
     }
   }
 }
 
 void write_text(const models::ProgramRow& row, const KernelsOptions& options,
-                const ChosenDevice& device, const KernelListing& listing,
-                const KernelTimes& times) {
+                const KernelsFor& made, const KernelListing& listing, const KernelTimes& times) {
   if (const SourceForm* form = wanted_form(options))
-    return write_sources(options, listing, *form, device.kernel_device());
+    return write_sources(options, listing, *form, made);
   write(fmt::format("{}: {}\n", paint(Colour::Bold, row.name), row.description));
+  if (!made.device)
+    write(fmt::format("target: {}, {}\n", made.target->name, made.target->description));
   write_totals(options, listing);
   if (options.time) write_times(times);
   write_table(options, listing, times);
@@ -258,8 +264,13 @@ Json memory_json(const MemoryCount& memory) {
       .set("temporary_bytes", memory.temporaries);
 }
 
+// What temporaries may take; null: as much as there is.
+Json budget_json(const Capabilities& capabilities) {
+  return capabilities.arena_bytes < INT64_MAX ? Json(capabilities.arena_bytes) : Json();
+}
+
 Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* form,
-                 const Schedule& schedule, const Device& device) {
+                 const Schedule& schedule, const KernelsFor& made) {
   Json phase_names = Json::array(), parts = Json::array();
   for (Phase phase : kernel.step_phases) phase_names.add(name(phase));
   for (const ListedPart& part : kernel.parts) {
@@ -267,7 +278,7 @@ Json kernel_json(const ListedKernel& kernel, size_t number, const SourceForm* fo
                     .set("phase", part.phase)
                     .set("cells", part.cells)
                     .set("instructions", part.program.code.size());
-    if (form) json.set("source", form->text(part, schedule, device));
+    if (form) json.set("source", source_text(*form, part, schedule, made));
     parts.add(json);
   }
   return Json::object()
@@ -300,14 +311,12 @@ Json edge_json(const UnfusedEdge& edge) {
 }
 
 void write_json(const models::ProgramRow& row, const KernelsOptions& options,
-                const ChosenDevice& device, const KernelListing& listing,
-                const KernelTimes& times) {
+                const KernelsFor& made, const KernelListing& listing, const KernelTimes& times) {
   const SourceForm* form = wanted_form(options);
   Json kernels = Json::array(), unfused = Json::array();
   for (size_t i = 0; i < listing.kernels.size(); ++i)
     if (is_wanted(options, i)) {
-      Json kernel =
-          kernel_json(listing.kernels[i], i, form, listing.schedule, device.kernel_device());
+      Json kernel = kernel_json(listing.kernels[i], i, form, listing.schedule, made);
       if (options.time) kernel.set("time_ns", times.seconds[i] * 1e9);
       kernels.add(kernel);
     }
@@ -316,7 +325,9 @@ void write_json(const models::ProgramRow& row, const KernelsOptions& options,
   write(Json::object()
             .set("program", row.name)
             .set("scope", options.forward ? "forward" : "step")
-            .set("device", device.name())
+            .set("device", made.device ? Json(made.device->name()) : Json())
+            .set("target", made.target->name)
+            .set("memory_budget_bytes", budget_json(made.capabilities))
             .set("nodes", listing.nodes)
             .set("crossing", listing.crossing())
             .set("work", work_json(listing.work))
@@ -331,27 +342,27 @@ void write_json(const models::ProgramRow& row, const KernelsOptions& options,
 
 std::vector<std::string_view> source_forms() {
   std::vector<std::string_view> names;
-  for (const SourceForm& form : kForms) names.push_back(form.name);
+  for (const SourceForm& form : all_source_forms()) names.push_back(form.name);
   return names;
 }
 
 void kernels(const KernelsOptions& options) {
   const models::ProgramRow& row = program_named(options.program);
   const SourceForm* form = wanted_form(options);  // before the work
-  const ChosenDevice device(options.device);
-  check_form(form, device);
+  const KernelsFor made = kernels_for(options);
+  check_form(form, made);
   const KernelListing listing = [&] {
     const Busy busy(fmt::format("compiling {}", row.name));
-    return list_kernels(row.build(), options.forward, device.kernel_device());
+    return list_kernels(row.build(), options.forward, made.capabilities);
   }();
   const GraphScope scope(*listing.schedule.graph);
   if (options.kernel >= static_cast<int>(listing.kernels.size()))
     throw UsageError(fmt::format("{} has no kernel {}", row.name, options.kernel),
                      fmt::format("they are numbered from 0 to {}", listing.kernels.size() - 1));
   const KernelTimes times =
-      options.time ? time_kernels(listing.schedule, device.kernel_device()) : KernelTimes();
-  options.json ? write_json(row, options, device, listing, times)
-               : write_text(row, options, device, listing, times);
+      options.time ? time_kernels(listing.schedule, made.device->kernel_device()) : KernelTimes();
+  options.json ? write_json(row, options, made, listing, times)
+               : write_text(row, options, made, listing, times);
 }
 
 }  // namespace anneal::cli

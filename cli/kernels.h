@@ -6,15 +6,20 @@
 #include <string_view>
 #include <vector>
 
+#include "target/target.h"
+
 namespace anneal::cli {
 
 struct KernelsOptions {
   std::string program;
   bool forward = false;  // only what the loss needs
   std::string device;    // empty: what programs run on anyway
-  std::string source;    // one of source_forms(): the kernels themselves instead of a table
-  int kernel = -1;       // only this one
-  bool time = false;     // runs them, and says how long each takes
+  // One of named_targets() instead of a device, and what is wished of it.
+  std::string target;
+  Wishes wishes;
+  std::string source;  // one of source_forms(): the kernels themselves instead of a table
+  int kernel = -1;     // only this one
+  bool time = false;   // runs them, and says how long each takes
   bool json = false;
 };
 

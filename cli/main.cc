@@ -15,6 +15,7 @@
 #include <anneal/error.h>
 
 #include "anneal_version.h"
+#include "base/environment.h"
 #include "base/notice.h"
 #include "bench.h"
 #include "cache.h"
@@ -31,8 +32,10 @@
 #include "output.h"
 #include "programs.h"
 #include "run.h"
+#include "runtime/evaluator.h"
 #include "runtime/webgpu/webgpu_device.h"
 #include "sample.h"
+#include "target/target.h"
 #include "train.h"
 
 namespace anneal::cli {
@@ -139,7 +142,7 @@ struct CommandLine {
   SampleOptions sample_options;
   CacheOptions cache_options;
   bool step = false, version = false, licenses = false;
-  std::string adapter, matmul_precision;
+  std::string adapter, matmul_precision, memory_budget;
 
   CommandLine() {
     app.set_help_flag("-h,--help", "this text");
@@ -167,31 +170,49 @@ struct CommandLine {
     add_json(cache_command, cache_options.json);
   }
 
-  // What is for WebGPU alone.
-  void use_gpu_options() const {
+  // Settings that not every device takes.
+  void use_device_settings() {
     if (device_of_adapter_) {
-      expect_gpu(*device_of_adapter_, fmt::format("--adapter {} names a GPU", adapter));
+      expect_setting("adapter", *device_of_adapter_,
+                     fmt::format("--adapter {} names a GPU", adapter));
       set_webgpu_adapter(adapter);
       if (adapter == "software")
         fmt::print(stderr,
                    "note: this GPU is a program on the CPU: it computes the same, slowly\n");
     }
     if (device_of_precision_) {
-      expect_gpu(*device_of_precision_,
-                 fmt::format("--matmul-precision {} is for a GPU", matmul_precision));
+      expect_setting("matmul-precision", *device_of_precision_,
+                     fmt::format("--matmul-precision {} is for a GPU", matmul_precision));
       constexpr std::array<std::string_view, 2> kPrecisions{"full", "high"};
       if (std::ranges::count(kPrecisions, matmul_precision) == 0)
         fail_unknown("precision of products", matmul_precision, kPrecisions);
-      set_matmul_precision(parse_matmul_precision(matmul_precision, "--matmul-precision"));
+      kernels_options.wishes.precision =
+          parse_matmul_precision(matmul_precision, "--matmul-precision");
+      set_matmul_precision(kernels_options.wishes.precision);
+    }
+    if (device_of_budget_) {
+      expect_setting("memory-budget", *device_of_budget_,
+                     fmt::format("--memory-budget {} is for a GPU", memory_budget));
+      const std::optional<int64_t> bytes = parse_bytes(memory_budget);
+      if (!bytes || *bytes == 0)
+        throw UsageError(
+            fmt::format("--memory-budget is '{}', which is no number of bytes", memory_budget),
+            "write 2G, or 2147483648");
+      kernels_options.wishes.memory_bytes = *bytes;
+      set_memory_budget(*bytes);
     }
   }
 
  private:
-  static void expect_gpu(const std::string& named, std::string_view what) {
+  // A named target takes all but an adapter.
+  void expect_setting(std::string_view setting, const std::string& named,
+                      std::string_view what) const {
+    if (!kernels_options.target.empty()) return;
     const std::string device = named.empty() ? device_name() : named;
-    if (device != "webgpu")
+    const std::vector<std::string> takers = devices_with_setting(setting);
+    if (std::ranges::count(takers, device) == 0)
       throw UsageError(fmt::format("{}, and the device is \"{}\"", what, device),
-                       "add --device webgpu");
+                       fmt::format("add --device {}", fmt::join(takers, " or ")));
   }
 
   // What is common to commands that use a model.
@@ -290,6 +311,9 @@ struct CommandLine {
     command.add_flag("--time", o.time, "run them, and say how long each takes")->excludes(source);
     add_count(command, "--kernel", o.kernel, {.most = 1 << 24}, "only this one");
     add_device(command, o.device);
+    CLI::Option* target = add_text(command, "--target", o.target, "NAME", targets_text());
+    for (const char* other : {"--device", "--adapter", "--time"})
+      target->excludes(command.get_option(other));
     add_json(command, o.json);
   }
 
@@ -339,10 +363,21 @@ struct CommandLine {
              "of device webgpu: full, or high for products of f32 to about 22 bits on units for "
              "matrices, where the GPU has them (ANNEAL_MATMUL_PRECISION, else full)")
         ->each([this, &device](const std::string&) { device_of_precision_ = &device; });
+    add_text(command, "--memory-budget", memory_budget, "BYTES",
+             "of device webgpu: what the temporaries of a program may take before large ones are "
+             "computed piece by piece, as 2G (ANNEAL_MEMORY_BUDGET, else the largest buffer)")
+        ->each([this, &device](const std::string&) { device_of_budget_ = &device; });
     add_debug(command);
   }
 
   static std::string programs_text() { return fmt::format("{}", fmt::join(program_names(), ", ")); }
+
+  static std::string targets_text() {
+    std::vector<std::string_view> names;
+    for (const Target& target : named_targets()) names.emplace_back(target.name);
+    return fmt::format("for a machine that need not be here, instead of a device: {}",
+                       fmt::join(names, ", "));
+  }
 
   static std::string devices_text() {
     return fmt::format("the device: {} (ANNEAL_DEVICE, else the first)",
@@ -361,6 +396,7 @@ struct CommandLine {
   // Of the command that was given the option.
   const std::string* device_of_adapter_ = nullptr;
   const std::string* device_of_precision_ = nullptr;
+  const std::string* device_of_budget_ = nullptr;
 };
 
 // Not a command of CLI11's, which would take the COMMAND after it for one to run.
@@ -375,7 +411,7 @@ int show_help(std::span<char* const> commands) {
 int run_command(CommandLine& line) {
   if (line.version) return write("anneal " ANNEAL_VERSION "\n"), kWorked;
   if (line.licenses) return write(kLicenses), kWorked;
-  line.use_gpu_options();
+  line.use_device_settings();
   const CompileProgressLine progress;
   if (line.app.got_subcommand("train")) return train(line.train_options);
   if (line.app.got_subcommand("run")) return run_model(line.inference_options), kWorked;

@@ -33,7 +33,7 @@ Schedule schedule_of(const models::Program& program, bool forward) {
   std::vector<NodeRef> roots{program.loss.node()};
   if (!forward)
     for (const Tensor& tensor : program.updates) roots.push_back(tensor.node());
-  return schedule_program(simplify_program(roots), {cpu_capabilities(), {}});
+  return schedule_program(simplify_program(roots), {capabilities_of(host_cpu_target()), {}});
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/notice.h"
 #include "base/temporary_file.h"
 #include "environment_scope.h"

@@ -430,7 +430,7 @@ TEST_CASE("optim: the updates of a 4-layer GPT are few kernels") {
   std::vector<NodeRef> roots;
   const std::vector<Tensor> updates = step.updates();
   for (const Tensor& update : updates) roots.push_back(update.node());
-  const ScheduleOptions on_cpu{cpu_capabilities(), {}};
+  const ScheduleOptions on_cpu{capabilities_of(host_cpu_target()), {}};
   CHECK(schedule_program(simplify_program(roots), on_cpu).kernels.size() <= 4);
 }
 
@@ -478,7 +478,7 @@ TEST_CASE("optim: a whole step of a 4-layer GPT is at most 80 kernels") {
     CAPTURE(gradients.skip_non_finite);
     nn::StructureOnly structure;
     const nn::Gpt gpt(kGpt);
-    const ScheduleOptions on_cpu{cpu_capabilities(), {}};
+    const ScheduleOptions on_cpu{capabilities_of(host_cpu_target()), {}};
     const size_t kernels = schedule_program(gpt_step(gpt, gradients), on_cpu).kernels.size();
     CHECK(kernels <= 80);
     CHECK(kernels > 4);
@@ -489,7 +489,7 @@ TEST_CASE("optim: a whole step of a 4-layer GPT is at most 80 kernels") {
 TEST_CASE("optim: a layer is updated when its gradient is known") {
   nn::StructureOnly structure;
   const nn::Gpt gpt(kGpt);
-  const ScheduleOptions on_cpu{cpu_capabilities(), {}};
+  const ScheduleOptions on_cpu{capabilities_of(host_cpu_target()), {}};
   const Schedule schedule = schedule_program(gpt_step(gpt, {}), on_cpu);
   size_t previous = 0;
   for (int layer = 3; layer >= 0; --layer) {

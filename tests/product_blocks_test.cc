@@ -11,8 +11,8 @@
 
 #include "kernel/analysis.h"
 #include "kernel/plan.h"
-#include "runtime/cpu/cpu_device.h"
 #include "schedule/schedule.h"
+#include "target/target.h"
 #include "tensor/lift.h"
 #include "transform/simplify.h"
 
@@ -31,7 +31,7 @@ struct Processor {
     Machine machine;
     machine.cores = cores;
     machine.caches = {{1, "data", l1, 1}, {2, "unified", l2, 1}, {3, "unified", l3, cores}};
-    return cpu_capabilities(vector_bytes, machine);
+    return capabilities_of(cpu_target(vector_bytes, machine));
   }
 };
 

@@ -10,6 +10,7 @@
 #include <anneal/anneal.h>
 #include <anneal/device.h>
 
+#include "codegen/target_kernels.h"
 #include "error_text.h"
 #include "ir/interpreter.h"
 #include "reference_device.h"
@@ -408,11 +409,10 @@ TEST_CASE("runtime: what is faster to store is stored where there is room") {
   const Tensor q = input("q", {128, 16}), k = input("k", {128, 16}), v = input("v", {128, 16});
   const NodeRef attention[] = {simplify_program(
       std::vector<NodeRef>{matmul(softmax(matmul(q, transpose(k)), 1), v).node()})[0]};
-  auto keeps_tiles = [&](int64_t available_bytes, int64_t most_of_a_buffer) {
-    options.available_bytes = available_bytes;
+  auto keeps_tiles = [&](int64_t arena_bytes, int64_t most_of_a_buffer) {
+    options.capabilities.arena_bytes = arena_bytes;
     options.capabilities.max_buffer_bytes = most_of_a_buffer;
-    const std::unique_ptr<Device> device = make_reference_device(options);
-    const Schedule schedule = schedule_for(attention, *device);
+    const Schedule schedule = schedule_for(attention, options.capabilities);
     return std::ranges::any_of(schedule.buffers, &ScheduleBuffer::tile);
   };
   constexpr int64_t kScores = 4 * 128 * 128;

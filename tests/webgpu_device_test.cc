@@ -14,6 +14,7 @@
 
 #include <anneal/anneal.h>
 
+#include "codegen/wgsl/gpu_kernel.h"
 #include "error_text.h"
 #include "runtime/evaluator.h"
 #include "runtime/executor.h"
@@ -47,7 +48,12 @@ std::string shaders_of(const Tensor& tensor) {
   std::string text;
   for (const Kernel& kernel : schedule.kernels)
     for (const KernelPhase& phase : kernel.phases)
-      for (const KernelPart& part : phase) text += shader_text(device, schedule, part);
+      for (const KernelPart& part : phase) {
+        const GpuKernel made = make_gpu_kernel(part.body, {.capabilities = device.capabilities()});
+        text += shader_of(made, device.capabilities(),
+                          expected_memory(made.program, schedule, part.arguments))
+                    .text;
+      }
   return text;
 }
 

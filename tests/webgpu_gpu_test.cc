@@ -14,6 +14,7 @@
 #include "environment_scope.h"
 #include "error_text.h"
 #include "runtime/webgpu/gpu.h"
+#include "runtime/webgpu/webgpu_device.h"
 
 using namespace anneal;
 using namespace anneal::webgpu;
@@ -453,4 +454,15 @@ TEST_CASE("webgpu: without a library the error says what was tried and what to d
     }
   }
   CHECK_FALSE(adapters().empty());  // and it is found again
+}
+
+TEST_CASE("webgpu: the driver of the tests is webgpu-software") {
+  const std::unique_ptr<Device> device = make_webgpu_device({});
+  const Target& named = *find_target("webgpu-software");
+  Hardware found = device->target().hardware;
+  found.memory_gb_per_second = named.hardware.memory_gb_per_second;  // which nobody measured
+  found.f32_gflop_per_second = named.hardware.f32_gflop_per_second;
+  CHECK(found == named.hardware);
+  CHECK(device->target().tuning == named.tuning);
+  CHECK(device->capabilities() == capabilities_of(named));
 }

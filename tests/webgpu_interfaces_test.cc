@@ -188,8 +188,8 @@ TEST_CASE("webgpu: kernels use units for matrices with high precision alone, or 
   EnvironmentScope scope("ANNEAL_WEBGPU_LIB", ANNEAL_TEST_WEBGPU_CURRENT);
   WebGpuOptions options, high, spelled;
   for (WebGpuOptions* each : {&options, &high, &spelled}) each->tiles = WebGpuOptions::Tiles::Gpu;
-  high.precision = MatmulPrecision::High;
-  spelled.precision = MatmulPrecision::High;
+  high.wishes.precision = MatmulPrecision::High;
+  spelled.wishes.precision = MatmulPrecision::High;
   spelled.matrices = WebGpuOptions::Matrices::Spelled;
   CHECK(matrix_bytes(high) == 0);
   CHECK(matrix_bytes(spelled) == 4);
@@ -201,7 +201,7 @@ TEST_CASE("webgpu: kernels use units for matrices with high precision alone, or 
   const WhatWasAsked before = what_was_asked();
   CHECK(matrix_bytes(options) == 0);
   CHECK(matrix_bytes(spelled) == 4);
-  spelled.precision = MatmulPrecision::Full;
+  spelled.wishes.precision = MatmulPrecision::Full;
   CHECK(matrix_bytes(spelled) == 4);
   CHECK(what_was_asked().switched_adapters == before.switched_adapters);
   // Kernels as for a CPU copy no operands that units could multiply.
@@ -211,7 +211,7 @@ TEST_CASE("webgpu: kernels use units for matrices with high precision alone, or 
 }
 
 TEST_CASE("webgpu: the environment says how exact products are, and how tests make them") {
-  auto precision = [] { return WebGpuOptions::from_environment().precision; };
+  auto precision = [] { return WebGpuOptions::from_environment().wishes.precision; };
   CHECK(precision() == MatmulPrecision::Full);
   CHECK(WebGpuOptions::from_environment().matrices == WebGpuOptions::Matrices::ByAdapter);
   {

@@ -1,11 +1,13 @@
 #include "base/environment.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/checked.h"
 #include "base/files.h"
 
 namespace anneal {
@@ -31,6 +33,33 @@ std::optional<std::string_view> environment_word(const char* name,
   throw EnvironmentError(
       fmt::format("{} must be {}, got \"{}\"", name, fmt::join(words, " or "), text),
       "set it so, or unset it");
+}
+
+std::optional<int64_t> parse_bytes(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0) return std::nullopt;
+  std::string unit;
+  for (const char* at = end; at != text.data() + text.size(); ++at)
+    if (*at != ' ' && *at != '\n')
+      unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*at)));
+  constexpr std::string_view kUnits = "kmgt";
+  int64_t factor = 1;
+  if (!unit.empty() && kUnits.find(unit[0]) != std::string_view::npos) {
+    factor = int64_t{1} << (10 * (kUnits.find(unit[0]) + 1));
+    unit.erase(0, 1);
+    if (unit == "ib") unit = "b";
+  }
+  if (!unit.empty() && unit != "b") return std::nullopt;
+  return checked_mul(number, factor);
+}
+
+std::optional<int64_t> environment_bytes(const char* name) {
+  const std::string text = environment(name);
+  if (text.empty()) return {};
+  if (const std::optional<int64_t> bytes = parse_bytes(text)) return bytes;
+  throw EnvironmentError(fmt::format("{} is \"{}\", which is no number of bytes", name, text),
+                         "write 536870912, or 512M");
 }
 
 }  // namespace anneal

@@ -24,4 +24,9 @@ std::optional<int64_t> environment_number(const char* name, int64_t least, int64
 std::optional<std::string_view> environment_word(const char* name,
                                                  std::initializer_list<std::string_view> words);
 
+// "1048576", "512M", "2 GiB"; none where it is no number of bytes.
+std::optional<int64_t> parse_bytes(std::string_view text);
+// A number of bytes; nothing where the variable is unset or empty.
+std::optional<int64_t> environment_bytes(const char* name);
+
 }  // namespace anneal

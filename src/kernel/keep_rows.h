@@ -2,8 +2,8 @@
 // memory: softmax's exponentials for their sum and for the quotients.
 #pragma once
 
-#include "schedule/capabilities.h"
 #include "schedule/kernel_body.h"
+#include "target/capabilities.h"
 
 namespace anneal {
 

@@ -11,6 +11,7 @@
 #include "kernel/keep_rows.h"
 #include "kernel/math_rules.h"
 #include "kernel/one_pass.h"
+#include "kernel/plan_text.h"
 #include "kernel/product.h"
 #include "kernel/reach.h"
 #include "kernel/row_division.h"
@@ -110,14 +111,22 @@ void emit_cell(Emitter& emitter, const Analysis& analysis, const CellPlan& plan,
 }
 
 // Threads with elements of their own, if that is how the device works and what does best there.
-std::optional<NodeRef> emit_group(Emitter& emitter, Analysis& analysis, Planner& planner) {
+template <typename Describe>
+std::optional<NodeRef> emit_group(Emitter& emitter, Analysis& analysis, Planner& planner,
+                                  const Describe& describe) {
   if (planner.can_turn()) return std::nullopt;
-  if (std::optional<GroupProduct> product = planner.plan_group_product())
+  if (std::optional<GroupProduct> product = planner.plan_group_product()) {
+    describe(*product);
     return emit_group_product(emitter, analysis, *product);
-  if (std::optional<GroupSquares> squares = planner.plan_squares())
+  }
+  if (std::optional<GroupSquares> squares = planner.plan_squares()) {
+    describe(*squares);
     return emit_squares(emitter, analysis, *squares);
-  if (std::optional<GroupElements> elements = planner.plan_elements())
+  }
+  if (std::optional<GroupElements> elements = planner.plan_elements()) {
+    describe(*elements);
     return emit_elements(emitter, analysis, *elements);
+  }
   return std::nullopt;
 }
 
@@ -154,16 +163,21 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
   CodeBuilder code(parameters_of(body));
   Emitter emitter(analysis, planner, code);
   LoweredBody result;
+  auto describe = [&](const auto& plan) {
+    if (options.describe) result.plan = to_text(plan, analysis);
+  };
   if (prepared.stores.empty()) {
     result.cells = index_const(0);
-  } else if (std::optional<NodeRef> cells = emit_group(emitter, analysis, planner)) {
+  } else if (std::optional<NodeRef> cells = emit_group(emitter, analysis, planner, describe)) {
     result.cells = *cells;
   } else if (std::optional<ProductPlan> product = plan_sums(planner)) {
+    describe(*product);
     Cell cell(analysis, emitter, product->grid);
     result.cells = cell.count();
     emit_product(emitter, analysis, *product, cell.ranges());
   } else {
     const CellPlan plan = row_lanes ? planner.plan_tiles() : planner.plan_cell();
+    describe(plan);
     if (!prepared.tiles.empty()) emitter.place_tiles(row_lanes ? plan.grid.back().tile : Tile());
     Cell cell(analysis, emitter, plan.grid);
     result.cells = cell.count();

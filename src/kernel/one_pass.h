@@ -5,8 +5,8 @@
 // first takes another pass, for which the tiles are computed again.
 #pragma once
 
-#include "schedule/capabilities.h"
 #include "schedule/kernel_body.h"
+#include "target/capabilities.h"
 
 namespace anneal {
 

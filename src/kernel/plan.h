@@ -8,7 +8,7 @@
 
 #include "kernel/group_plan.h"
 #include "kernel/regions.h"
-#include "schedule/capabilities.h"
+#include "target/capabilities.h"
 
 namespace anneal {
 

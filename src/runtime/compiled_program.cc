@@ -6,6 +6,7 @@
 
 #include "base/call_site.h"
 #include "base/progress.h"
+#include "codegen/target_kernels.h"
 #include "ir/node_map.h"
 #include "transform/simplify.h"
 
@@ -16,39 +17,7 @@ constexpr size_t kRecentSizes = 8;
 
 int slot_of(NodeRef buffer) { return static_cast<int>(buffer->arg.symbol->first); }
 
-bool has_room(const Schedule& schedule, Device& device) {
-  const MemoryPlan plan =
-      plan_memory(schedule, [](NodeRef variable) { return variable->arg.symbol->second; });
-  return plan.largest_bytes() <= device.capabilities().max_buffer_bytes &&
-         device.has_room(plan.arena_bytes);
-}
-
-bool has_room_for_tiles(const Schedule& schedule, const Device& device) {
-  GraphScope scope(*schedule.graph);
-  for (const Kernel& kernel : schedule.kernels)
-    for (const KernelPhase& phase : kernel.phases)
-      for (const KernelPart& part : phase)
-        if (!part.body.tiles.empty() && !device.has_room_for_tiles(part.body)) return false;
-  return true;
-}
-
 }  // namespace
-
-Schedule schedule_for(std::span<const NodeRef> roots, Device& device) {
-  ScheduleOptions options{.capabilities = device.capabilities(), .disabled = {}};
-  const int64_t large = options.capabilities.large_elements;
-  const int64_t with_room = options.capabilities.large_elements_with_room;
-  if (with_room > large) {
-    options.capabilities.large_elements = with_room;
-    Schedule schedule = schedule_program(roots, options);
-    if (has_room(schedule, device) && has_room_for_tiles(schedule, device)) return schedule;
-    options.capabilities.large_elements = large;
-  }
-  Schedule schedule = schedule_program(roots, options);
-  if (has_room_for_tiles(schedule, device)) return schedule;
-  options.capabilities.tiles = false;
-  return schedule_program(roots, options);
-}
 
 CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device,
                                  NumberInputs numbers)
@@ -86,7 +55,7 @@ CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device
     assigned_slots_.push_back(slot_of(assign->source(0)));
     if (assign->source(0) != assign->source(1)) wanted.push_back(assign);
   }
-  schedule_ = schedule_for(wanted, device);
+  schedule_ = schedule_for(wanted, device.capabilities());
   for (size_t i = 0; i < values_.size(); ++i)
     if (values_[i].slot < 0) values_[i].buffer = schedule_.outputs[wanted_of[i]];
   for (const ScheduleBuffer& buffer : schedule_.buffers)

@@ -22,10 +22,6 @@ struct SizedProgram {
   std::vector<std::vector<int64_t>> shapes;  // of the values
 };
 
-// As it runs on the device: more values are stored where that is faster and there is room for them,
-// or where the device has no room for tiles.
-Schedule schedule_for(std::span<const NodeRef> roots, Device& device);
-
 class CompiledProgram {
  public:
   CompiledProgram(const CanonicalProgram& program, Device& device, NumberInputs numbers);

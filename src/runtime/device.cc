@@ -1,4 +1,5 @@
-// Times by the host's clock, right for devices that leave nothing running.
+// What devices have that say nothing else: a target without a language, and times by the host's
+// clock, right where nothing is left running.
 #include "runtime/device.h"
 
 #include <chrono>
@@ -15,6 +16,11 @@ std::vector<double> Executable::run_timed(const RunArguments& arguments,
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
   return seconds;
+}
+
+const Target& Device::target() const {
+  static const Target none;
+  return none;
 }
 
 }  // namespace anneal

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "kernel/lower.h"
 #include "runtime/counters.h"
 #include "schedule/schedule.h"
+#include "target/target.h"
 
 namespace anneal {
 
@@ -63,14 +63,11 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string_view name() const = 0;
+  // What it is, and what kernels for it may use of that. Neither changes: all that is compiled
+  // follows from them (codegen/target_kernels.h).
+  virtual const Target& target() const;
   virtual const Capabilities& capabilities() const = 0;
 
-  // The program that a body runs as here. In the current graph, which must be the body's own.
-  virtual LoweredBody lower_body(const KernelBody& body) const {
-    return lower(body, {.capabilities = capabilities(), .disabled = {}});
-  }
-  // Whether it can run a body with tiles. In the body's graph.
-  virtual bool has_room_for_tiles(const KernelBody&) const { return true; }
   // `variables`: the symbolic sizes, which may be nodes of any graph. The schedule outlives what is
   // made of it.
   virtual std::unique_ptr<Executable> compile(const Schedule& schedule,
@@ -80,8 +77,6 @@ class Device {
   virtual std::unique_ptr<DeviceMemory> allocate(int64_t bytes) = 0;
   // What could be allocated now, as far as can be known.
   virtual int64_t available_bytes() const = 0;
-  // Whether so many bytes could be allocated at once now.
-  virtual bool has_room(int64_t bytes) { return bytes <= available_bytes(); }
 
   // Whether an address of the host is a Place of this device, so that nothing needs to be copied.
   virtual bool shares_host_memory() const = 0;

@@ -24,7 +24,8 @@ namespace {
 struct Entry {
   std::string name;
   std::function<std::unique_ptr<Evaluator>()> make;
-  std::unique_ptr<Evaluator> evaluator;
+  std::vector<std::string_view> settings;  // that it reads when it is made
+  std::unique_ptr<Evaluator> evaluator = nullptr;
 };
 
 // A device without f64, and another that computes what needs it: initial values and the like, which
@@ -52,16 +53,15 @@ struct Registry {
   Entry* current = nullptr;
 
   Registry() {
-    entries.push_back(
-        {"cpu", [] { return std::make_unique<Executor>(make_cpu_device()); }, nullptr});
+    entries.push_back({"cpu", [] { return std::make_unique<Executor>(make_cpu_device()); }, {}});
     entries.push_back({"webgpu",
                        [this] {
                          return std::make_unique<WithoutF64>(
                              make_webgpu_device(),
                              [this]() -> Evaluator& { return made(entries.front()); });
                        },
-                       nullptr});
-    entries.push_back({"interpreter", make_interpreter, nullptr});
+                       {"adapter", "matmul-precision", "memory-budget"}});
+    entries.push_back({"interpreter", make_interpreter, {}});
   }
 
   static Evaluator& made(Entry& entry) {
@@ -128,12 +128,20 @@ void add_device(std::string_view name, std::function<std::unique_ptr<Evaluator>(
   std::lock_guard lock(devices.mutex);
   if (std::ranges::find(devices.entries, name, &Entry::name) != devices.entries.end())
     throw InternalError(fmt::format("there is a device \"{}\" already", name));
-  devices.entries.push_back({std::string(name), std::move(make), nullptr});
+  devices.entries.push_back({std::string(name), std::move(make), {}});
 }
 
 std::vector<std::string> devices() {
   std::lock_guard lock(registry().mutex);
   return registry().names();
+}
+
+std::vector<std::string> devices_with_setting(std::string_view setting) {
+  std::lock_guard lock(registry().mutex);
+  std::vector<std::string> names;
+  for (const Entry& entry : registry().entries)
+    if (std::ranges::count(entry.settings, setting) > 0) names.push_back(entry.name);
+  return names;
 }
 
 void set_device(std::string_view name, std::source_location where) {

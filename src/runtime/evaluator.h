@@ -53,6 +53,10 @@ Evaluator& current_evaluator();
 // How often this thread has computed values so far, on any device.
 int64_t evaluations();
 
+// The devices that read a setting when they are opened: "adapter", "matmul-precision" or
+// "memory-budget".
+std::vector<std::string> devices_with_setting(std::string_view setting);
+
 // Another device to choose from; the name must be new. For tests and for programs that bring one.
 void add_device(std::string_view name, std::function<std::unique_ptr<Evaluator>()> make);
 

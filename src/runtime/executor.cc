@@ -147,6 +147,13 @@ class Executor::Run {
     if (needed > available) fail_memory(needed, "there are " + bytes_text(available));
   }
 
+  // Where values are stored while the memory budget has room, less of it makes less be stored.
+  std::string budget_hint() const {
+    const Capabilities& capabilities = device_.capabilities();
+    const bool helps = capabilities.large_elements_with_room > capabilities.large_elements;
+    return helps ? "set ANNEAL_MEMORY_BUDGET to what is free, " : "";
+  }
+
   [[noreturn]] void fail_memory(int64_t needed, const std::string& available) {
     std::vector<size_t> order;
     for (size_t i = 0; i < compiled_.schedule().buffers.size(); ++i)
@@ -160,7 +167,8 @@ class Executor::Run {
     fail(fmt::format(
              "the program needs {} for temporaries and results, {} on \"{}\"; the largest are {}",
              bytes_text(needed), available, device_.name(), largest),
-         "use smaller sizes or a narrower dtype, or evaluate parts of the program one by one");
+         budget_hint() +
+             "use smaller sizes or a narrower dtype, or evaluate parts of the program one by one");
   }
 
   std::shared_ptr<Storage> fresh_storage(DType dtype, const std::vector<int64_t>& shape,

@@ -2,8 +2,8 @@
 // more than linear time for long kernels, so that it bounds what is fused.
 #pragma once
 
-#include "schedule/capabilities.h"
 #include "schedule/rangeify.h"
+#include "target/capabilities.h"
 
 namespace anneal {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "rewrite/rewriter.h"
-#include "schedule/capabilities.h"
 #include "schedule/kernel_body.h"
+#include "target/capabilities.h"
 
 namespace anneal {
 

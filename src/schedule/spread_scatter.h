@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/node.h"
-#include "schedule/capabilities.h"
+#include "target/capabilities.h"
 
 namespace anneal {
 

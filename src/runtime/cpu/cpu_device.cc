@@ -56,7 +56,7 @@ class CpuExecutable : public Executable {
     const auto count = static_cast<int64_t>(distinct.bodies.size());
     for (const KernelBody* body : distinct.bodies) {
       report_progress({"lower", static_cast<int64_t>(programs.size()), count});
-      LoweredBody lowered = lower(*body, {.capabilities = capabilities, .disabled = {}});
+      LoweredBody lowered = lower(*body, {.capabilities = capabilities});
       programs.push_back(std::move(lowered.program));
       cells.push_back(lowered.cells);
     }
@@ -160,6 +160,7 @@ class CpuExecutable : public Executable {
 class CpuDevice : public Device {
  public:
   std::string_view name() const override { return "cpu"; }
+  const Target& target() const override { return target_; }
   const Capabilities& capabilities() const override { return capabilities_; }
   std::unique_ptr<Executable> compile(const Schedule& schedule,
                                       std::span<const NodeRef> variables) override {
@@ -184,37 +185,19 @@ class CpuDevice : public Device {
   }
 
  private:
-  Capabilities capabilities_ = cpu_capabilities();
+  Target target_ = host_cpu_target();
+  Capabilities capabilities_ = capabilities_of(target_);
 };
 
 }  // namespace
 
-Capabilities cpu_capabilities() {
-  return cpu_capabilities(host_target().vector_bytes, describe_machine());
-}
-
-Capabilities cpu_capabilities(int vector_bytes, const Machine& machine) {
-  Capabilities capabilities;
-  capabilities.vector_bytes = vector_bytes;
-  capabilities.cores = machine.cores;
-  capabilities.tiles = true;
-  capabilities.max_buffers = 1024;  // they are addresses in a table: only code size limits them
-  // Registers of 64 bytes are AVX-512.
-  capabilities.scale_instruction = capabilities.vector_bytes >= 64;
-  capabilities.vector_registers = capabilities.vector_bytes >= 64 ? 32 : 16;
-  for (const CacheLevel& cache : machine.caches) {
-    if (cache.kind == "instruction" || cache.bytes <= 0) continue;
-    if (cache.level == 1)
-      capabilities.nearest_memory_bytes = std::clamp<int64_t>(cache.bytes, 16 << 10, 256 << 10);
-    if (cache.level == 3) {
-      // The rest is for what is read and written in between.
-      capabilities.streaming_bytes = cache.bytes / 4;
-      capabilities.tile_memory_bytes = std::clamp<int64_t>(cache.bytes / 4, 1 << 20, 16 << 20);
-    }
-    if (cache.level == 2)  // half of it, for what else passes through
-      capabilities.fast_memory_bytes = std::clamp<int64_t>(cache.bytes / 2, 128 << 10, 4 << 20);
-  }
-  return capabilities;
+Target host_cpu_target() {
+  const CpuTarget code = host_target();
+  Target target = cpu_target(code.vector_bytes, describe_machine());
+  target.triple = code.triple;
+  target.cpu = code.cpu;
+  target.features = code.features;
+  return target;
 }
 
 std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(); }

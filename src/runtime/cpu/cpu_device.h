@@ -4,15 +4,13 @@
 
 #include <memory>
 
-#include "base/machine.h"
 #include "runtime/device.h"
 
 namespace anneal {
 
 std::unique_ptr<Device> make_cpu_device();
 
-// What lowering and scheduling may count on: here, or on any machine.
-Capabilities cpu_capabilities();
-Capabilities cpu_capabilities(int vector_bytes, const Machine& machine);
+// The CPU that this runs on.
+Target host_cpu_target();
 
 }  // namespace anneal

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
 #include <filesystem>
 #include <tuple>
 #include <utility>
@@ -15,7 +13,6 @@
 
 #include <anneal/error.h>
 
-#include "base/checked.h"
 #include "base/environment.h"
 #include "base/notice.h"
 #include "base/own_files.h"
@@ -61,34 +58,10 @@ std::string default_cache_directory() {
   return home.empty() ? "" : home + "/.cache/anneal";
 }
 
-std::optional<int64_t> parse_bytes(std::string_view text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number < 0) return std::nullopt;
-  std::string unit;
-  for (const char* at = end; at != text.data() + text.size(); ++at)
-    if (*at != ' ' && *at != '\n')
-      unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*at)));
-  constexpr std::string_view kUnits = "kmgt";
-  int64_t factor = 1;
-  if (!unit.empty() && kUnits.find(unit[0]) != std::string_view::npos) {
-    factor = int64_t{1} << (10 * (kUnits.find(unit[0]) + 1));
-    unit.erase(0, 1);
-    if (unit == "ib") unit = "b";
-  }
-  if (!unit.empty() && unit != "b") return std::nullopt;
-  return checked_mul(number, factor);
-}
-
 KernelFolderLimits cache_limits(const std::string& directory) {
   KernelFolderLimits limits;
-  if (const std::string given = environment("ANNEAL_CACHE_LIMIT"); !given.empty()) {
-    const std::optional<int64_t> bytes = parse_bytes(given);
-    if (!bytes)
-      throw EnvironmentError(
-          fmt::format("ANNEAL_CACHE_LIMIT is \"{}\", which is no number of bytes", given),
-          "write 536870912, or 512M");
-    limits.bytes = *bytes;
+  if (const std::optional<int64_t> given = environment_bytes("ANNEAL_CACHE_LIMIT")) {
+    limits.bytes = *given;
   } else if (const std::optional<std::string> kept =
                  directory.empty() ? std::nullopt
                                    : read_file(directory + std::string(kLimitFile), 64)) {

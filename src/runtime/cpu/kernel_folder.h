@@ -28,8 +28,6 @@ std::string default_cache_directory();
 KernelFolderLimits cache_limits(const std::string& directory);
 // Keeps it in the folder for every process to come.
 bool keep_cache_limit(const std::string& directory, int64_t bytes);
-// "1048576", "512M", "2 GiB"; none where it is no number of bytes.
-std::optional<int64_t> parse_bytes(std::string_view text);
 
 // Any thread may call. A disk that cannot be written to is no error: nothing is kept then.
 class KernelFolder {

@@ -12,9 +12,9 @@
 #include "base/environment.h"
 #include "base/files.h"
 #include "base/progress.h"
+#include "codegen/wgsl/gpu_kernel.h"
 #include "runtime/distinct_bodies.h"
 #include "runtime/webgpu/buffer_pool.h"
-#include "runtime/webgpu/gpu_kernel.h"
 #include "runtime/webgpu/pipeline_cache.h"
 #include "symbolic/index_program.h"
 
@@ -74,14 +74,14 @@ class GpuExecutable : public Executable {
  public:
   GpuExecutable(std::shared_ptr<const CurrentGpu> current, const Schedule& schedule,
                 std::span<const NodeRef> variables, const Capabilities& capabilities)
-      : current_(std::move(current)), open_(current_->get()) {
+      : current_(std::move(current)), capabilities_(capabilities), open_(current_->get()) {
     const DistinctBodies distinct = distinct_bodies(schedule);
     GraphScope scope(*schedule.graph);
     std::vector<NodeRef> cells, elements;
     for (const KernelBody* body : distinct.bodies) {
       report_progress({"lower", static_cast<int64_t>(kernels_.size()),
                        static_cast<int64_t>(distinct.bodies.size())});
-      GpuKernel made = make_gpu_kernel(*body, capabilities, gpu());
+      GpuKernel made = make_gpu_kernel(*body, {.capabilities = capabilities_});
       cells.push_back(made.cells);
       kernels_.push_back({std::move(made), fmt::format("kernel{}", kernels_.size()), {}});
     }
@@ -180,7 +180,7 @@ class GpuExecutable : public Executable {
   }
 
   webgpu::KernelSource source_of(const Code& code, Variant& variant) const {
-    wgsl::Shader shader = shader_of(code.kernel, gpu(), variant.memory);
+    wgsl::Shader shader = shader_of(code.kernel, capabilities_, variant.memory);
     variant.buffers = shader.buffers;
     webgpu::KernelSource source;
     source.name = code.name;
@@ -356,6 +356,7 @@ class GpuExecutable : public Executable {
   Gpu& gpu() const { return *open_->gpu; }
 
   std::shared_ptr<const CurrentGpu> current_;
+  Capabilities capabilities_;
   std::vector<Part> parts_;
   std::vector<size_t> phases_;  // where the parts of each begin
   std::vector<int64_t> element_bytes_;
@@ -367,10 +368,20 @@ class GpuExecutable : public Executable {
   mutable webgpu::Buffer nothing_;
 };
 
+// The adapter of an open GPU, with what that may use of it.
+webgpu::AdapterInfo opened(const Gpu& gpu) {
+  webgpu::AdapterInfo adapter = gpu.adapter();
+  adapter.limits = gpu.limits();
+  adapter.f16 = gpu.f16();
+  adapter.subgroups = gpu.subgroups();
+  adapter.matrices = gpu.matrices();
+  return adapter;
+}
+
 // Matrices are asked for only by those who may use them.
 webgpu::GpuOptions gpu_options(const WebGpuOptions& options) {
   webgpu::GpuOptions gpu = options.gpu;
-  gpu.matrices = options.precision == MatmulPrecision::High &&
+  gpu.matrices = options.wishes.precision == MatmulPrecision::High &&
                  options.matrices == WebGpuOptions::Matrices::ByAdapter;
   return gpu;
 }
@@ -379,7 +390,8 @@ class WebGpuDevice : public Device {
  public:
   explicit WebGpuDevice(const WebGpuOptions& options)
       : current_(std::make_shared<CurrentGpu>(Gpu::open(options.adapter, gpu_options(options)))),
-        capabilities_(webgpu_capabilities(*gpu(), options)) {}
+        target_(target_of(opened(*gpu()), options)),
+        capabilities_(capabilities_of(target_, options.wishes)) {}
 
   std::shared_ptr<Gpu> gpu() const {
     const std::shared_ptr<OpenGpu> open = current_->get();
@@ -387,20 +399,8 @@ class WebGpuDevice : public Device {
   }
 
   std::string_view name() const override { return "webgpu"; }
+  const Target& target() const override { return target_; }
   const Capabilities& capabilities() const override { return capabilities_; }
-
-  bool has_room_for_tiles(const KernelBody& body) const override {
-    return fits_group(body, capabilities_, *gpu());
-  }
-  LoweredBody lower_body(const KernelBody& body) const override {
-    GpuKernel made = make_gpu_kernel(body, capabilities_, *gpu());
-    return {std::move(made.program), made.cells};
-  }
-  std::string shader_text(const Schedule& schedule, const KernelPart& part) const {
-    const GpuKernel kernel = make_gpu_kernel(part.body, capabilities_, *gpu());
-    return shader_of(kernel, *gpu(), expected_memory(kernel.program, schedule, part.arguments))
-        .text;
-  }
 
   std::unique_ptr<Executable> compile(const Schedule& schedule,
                                       std::span<const NodeRef> variables) override {
@@ -421,17 +421,6 @@ class WebGpuDevice : public Device {
     return std::make_unique<GpuMemory>(std::move(open), std::move(buffer), bytes);
   }
   int64_t available_bytes() const override { return int64_t{1} << 60; }  // nobody tells
-  bool has_room(int64_t bytes) override {
-    constexpr int64_t kLittle = 256 << 20;
-    if (bytes <= kLittle) return true;
-    if (bytes > gpu()->limits().buffer_bytes) return false;
-    try {
-      allocate(bytes);
-    } catch (const webgpu::OutOfGpuMemory&) {
-      return false;
-    }
-    return true;
-  }
 
   bool shares_host_memory() const override { return false; }
   bool has_clock() const override { return gpu()->timestamps(); }
@@ -450,6 +439,7 @@ class WebGpuDevice : public Device {
 
  private:
   std::shared_ptr<CurrentGpu> current_;
+  Target target_;
   Capabilities capabilities_;
 };
 
@@ -463,25 +453,26 @@ std::optional<MatmulPrecision>& chosen_precision() {
   return chosen;
 }
 
+std::optional<int64_t>& chosen_budget() {
+  static std::optional<int64_t> chosen;
+  return chosen;
+}
+
 }  // namespace
 
 void set_webgpu_adapter(std::string selector) { chosen_adapter() = std::move(selector); }
 void set_matmul_precision(MatmulPrecision precision) { chosen_precision() = precision; }
-
-MatmulPrecision parse_matmul_precision(std::string_view text, std::string_view source) {
-  if (text == "full") return MatmulPrecision::Full;
-  if (text == "high") return MatmulPrecision::High;
-  fail(fmt::format("{} is \"{}\", which is no precision of products", source, text),
-       "it is full, or high where units for matrices may be used");
-}
+void set_memory_budget(int64_t bytes) { chosen_budget() = bytes; }
 
 WebGpuOptions WebGpuOptions::from_environment() {
   WebGpuOptions options;
   options.adapter = chosen_adapter().value_or(environment("ANNEAL_ADAPTER"));
   if (chosen_precision())
-    options.precision = *chosen_precision();
+    options.wishes.precision = *chosen_precision();
   else if (environment_word("ANNEAL_MATMUL_PRECISION", {"full", "high"}) == "high")
-    options.precision = MatmulPrecision::High;
+    options.wishes.precision = MatmulPrecision::High;
+  options.wishes.memory_bytes =
+      chosen_budget() ? *chosen_budget() : environment_bytes("ANNEAL_MEMORY_BUDGET").value_or(0);
   options.gpu.minimum_limits =
       environment_word("ANNEAL_WEBGPU_LIMITS", {"minimum", "own"}) == "minimum";
   options.gpu.trust_shaders = true;  // they are ours, and read nothing that is not there
@@ -492,50 +483,35 @@ WebGpuOptions WebGpuOptions::from_environment() {
   return options;
 }
 
-// Blocks of operands, and a matrix of sums for each unit, of the smallest rectangle.
-constexpr int64_t kLeastBytesOfMatrices = 30 << 10;
+Target target_of(const webgpu::AdapterInfo& adapter, const WebGpuOptions& options) {
+  const webgpu::Limits& limits = adapter.limits;
+  Hardware hardware;
+  hardware.f16 = adapter.f16;
+  if (adapter.matrices) hardware.matrix_units = {{16, 16, 16, DType::F16, DType::F32, 32}};
+  hardware.workgroup_bytes = limits.workgroup_bytes;
+  hardware.max_workgroup_threads = limits.workgroup_invocations;
+  hardware.subgroup_min = adapter.subgroup_min;
+  hardware.subgroup_max = adapter.subgroup_max;
+  hardware.subgroup_operations = adapter.subgroups;
+  hardware.max_buffers = limits.storage_buffers;
+  hardware.max_binding_bytes = limits.storage_binding_bytes;
+  hardware.max_buffer_bytes = limits.buffer_bytes;
 
-Capabilities webgpu_capabilities(const Gpu& gpu, const WebGpuOptions& options) {
-  const webgpu::Limits& limits = gpu.limits();
   const WebGpuOptions::Tiles tiles = options.tiles;
-  const bool cpu = tiles == WebGpuOptions::Tiles::ByAdapter
-                       ? gpu.adapter().kind == webgpu::AdapterKind::Cpu
-                       : tiles == WebGpuOptions::Tiles::Cpu;
-  Capabilities capabilities;
-  capabilities.max_buffers = limits.storage_buffers;
-  capabilities.max_buffer_bytes = std::min(limits.storage_binding_bytes, limits.buffer_bytes);
-  capabilities.group_threads = cpu ? 32 : 128;
-  capabilities.most_group_threads = std::min(limits.workgroup_invocations, cpu ? 32 : 256);
-  capabilities.subgroup_threads = std::max(32, gpu.adapter().subgroup_max);
-  capabilities.parallel_threads = cpu ? 64 : 65536;
-  capabilities.stage_products = !cpu;
-  capabilities.vector_bytes = 4 * capabilities.group_threads;
-  capabilities.vector_registers = 64;
-  capabilities.fast_memory_bytes = limits.workgroup_bytes;
-  capabilities.nearest_memory_bytes = limits.workgroup_bytes;
-  capabilities.tile_memory_bytes = limits.workgroup_bytes;
-  capabilities.tiles = true;
-  capabilities.f64 = false;
-  if (!cpu && limits.workgroup_bytes >= kLeastBytesOfMatrices) {
-    if (gpu.matrices()) capabilities.matrix_element_bytes = 2;
-    if (options.matrices == WebGpuOptions::Matrices::Spelled) {
-      capabilities.matrix_element_bytes = 4;
-      capabilities.least_matrix_work = 0;  // tests are small
-    }
+  const bool software = tiles == WebGpuOptions::Tiles::ByAdapter
+                            ? adapter.kind == webgpu::AdapterKind::Cpu
+                            : tiles == WebGpuOptions::Tiles::Cpu;
+  Target target = webgpu_target(software ? GpuKind::Software : GpuKind::Hardware, hardware);
+  target.description = adapter.name;
+  if (options.matrices == WebGpuOptions::Matrices::Spelled) {
+    target.tuning.emulate_matrix_unit = true;
+    target.tuning.least_matrix_work = 0;  // tests are small
   }
-  // Tiles leave most threads of a GPU idle, and its memory is fast.
-  if (!cpu) capabilities.large_elements = int64_t{1} << 26;
-  if (!cpu) capabilities.large_elements_with_room = int64_t{1} << 28;
-  if (!cpu) capabilities.flops_per_byte = 4;
-  return capabilities;
+  return target;
 }
 
 std::shared_ptr<Gpu> gpu_of(const Device& device) {
   return dynamic_cast<const WebGpuDevice&>(device).gpu();
-}
-
-std::string shader_text(const Device& device, const Schedule& schedule, const KernelPart& part) {
-  return dynamic_cast<const WebGpuDevice&>(device).shader_text(schedule, part);
 }
 
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {

@@ -10,33 +10,25 @@
 
 namespace anneal {
 
-// Of sums of products of f32.
-enum class MatmulPrecision : uint8_t {
-  Full,  // as exact as f32 makes them
-  High,  // to about 22 bits, of halves in f16 on units for matrices; without such, as Full
-};
-// "full" or "high"; for anything else a UserError that begins with `source`, which gave it.
-MatmulPrecision parse_matmul_precision(std::string_view text, std::string_view source);
-
 struct WebGpuOptions {
   std::string adapter;     // see webgpu::choose_adapter()
   webgpu::GpuOptions gpu;  // but `matrices`: the device sets it by what is below
-  MatmulPrecision precision = MatmulPrecision::Full;
+  Wishes wishes;
   // Kernels as for a GPU, or for a CPU that pretends to be one; by default as the adapter is.
   enum class Tiles : uint8_t { ByAdapter, Gpu, Cpu } tiles = Tiles::ByAdapter;
-  // The adapter's units for matrices where `precision` allows them, or kernels as if there were
-  // some and always, with what these do spelled out.
+  // The adapter's units for matrices where the wished precision allows them, or kernels as if there
+  // were some and always, with what these do spelled out.
   enum class Matrices : uint8_t { ByAdapter, Spelled } matrices = Matrices::ByAdapter;
 
-  // ANNEAL_ADAPTER and ANNEAL_MATMUL_PRECISION=full or high; for tests also
+  // ANNEAL_ADAPTER, ANNEAL_MATMUL_PRECISION=full or high, ANNEAL_MEMORY_BUDGET; for tests also
   // ANNEAL_WEBGPU_LIMITS=minimum, ANNEAL_WEBGPU_TILES=gpu or cpu, ANNEAL_WEBGPU_MATRICES=spelled.
   static WebGpuOptions from_environment();
 };
 
-// Of options that are taken from the environment later, whatever ANNEAL_ADAPTER and
-// ANNEAL_MATMUL_PRECISION say.
+// Of options that are taken from the environment later, whatever that says.
 void set_webgpu_adapter(std::string selector);
 void set_matmul_precision(MatmulPrecision precision);
+void set_memory_budget(int64_t bytes);
 
 // A UserError where there is no such GPU.
 std::unique_ptr<Device> make_webgpu_device(
@@ -45,11 +37,7 @@ std::unique_ptr<Device> make_webgpu_device(
 // What such a device computes on now.
 std::shared_ptr<webgpu::Gpu> gpu_of(const Device& device);
 
-// The WGSL that such a device runs a part of a kernel as. In the current graph, which must be the
-// schedule's own.
-std::string shader_text(const Device& device, const Schedule& schedule, const KernelPart& part);
-
-// What kernels may use of a GPU that was opened with such options.
-Capabilities webgpu_capabilities(const webgpu::Gpu& gpu, const WebGpuOptions& options);
+// As data: an adapter that was opened, with the limits and features that it was opened with.
+Target target_of(const webgpu::AdapterInfo& adapter, const WebGpuOptions& options);
 
 }  // namespace anneal

@@ -1,4 +1,5 @@
-// What a device can do, as data. Nothing above codegen asks which device it is.
+// What schedulers and planners reckon with, as data: made of a target and of wishes. Nothing above
+// codegen asks which device it is.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,11 @@ struct Capabilities {
   // Lanes are threads of a group, so many of them, whatever they compute with; each can only speak
   // to others through memory. 0: lanes are parts of registers.
   int group_threads = 0;
-  int most_group_threads = 0;    // of any group
-  int subgroup_threads = 32;     // that run together in any case
+  int most_group_threads = 0;  // of any group
+  int subgroup_threads = 32;   // that run together in any case
+  // Of every subgroup, where they can speak to each other; 0: they cannot, or numbers differ.
+  int fixed_subgroup_threads = 0;
+  int64_t workgroup_bytes = 0;   // of fast memory that the threads of a group share
   int64_t parallel_threads = 0;  // that keep the device busy
   bool stage_products = true;    // operands of products are worth copying into fast memory
   int vector_registers = 32;
@@ -36,9 +40,12 @@ struct Capabilities {
   int64_t large_elements = 1 << 17;
   // From so many on while there is room for all of them: stored they may be faster.
   int64_t large_elements_with_room = 0;
-  bool tiles = false;         // values may live in fast memory between the stores of a kernel
-  double flops_per_byte = 1;  // arithmetic that a byte of memory costs, beside a CPU
+  int64_t arena_bytes = INT64_MAX;  // that room: what the temporaries of a program may take
+  bool tiles = false;               // values may live in fast memory between the stores of a kernel
+  double flops_per_byte = 1;        // arithmetic that a byte of memory costs, beside a CPU
   int64_t streaming_bytes = INT64_MAX;  // what is as large is in no cache when it is read again
+
+  friend bool operator==(const Capabilities&, const Capabilities&) = default;
 };
 
 }  // namespace anneal

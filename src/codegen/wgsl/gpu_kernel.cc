@@ -1,4 +1,4 @@
-#include "runtime/webgpu/gpu_kernel.h"
+#include "codegen/wgsl/gpu_kernel.h"
 
 #include <algorithm>
 #include <optional>
@@ -10,13 +10,14 @@
 namespace anneal {
 namespace {
 
-// Lowered so that its tiles fit the memory of a group, if they can: the less is kept there, the
+// Lowered so that its tiles fit the memory of a workgroup, if they can: the less is kept there, the
 // smaller they are.
-std::optional<LoweredBody> lower_within(const KernelBody& body, Capabilities capabilities,
-                                        int64_t most) {
-  std::vector<std::string> disabled;
+std::optional<LoweredBody> lower_within(const KernelBody& body, LowerOptions options) {
+  Capabilities& capabilities = options.capabilities;
+  std::vector<std::string>& disabled = options.disabled;
+  const int64_t most = capabilities.workgroup_bytes;
   while (true) {
-    LoweredBody lowered = lower(body, {.capabilities = capabilities, .disabled = disabled});
+    LoweredBody lowered = lower(body, options);
     const wgsl::LocalBytes bytes =
         wgsl::local_bytes(lowered.program, capabilities.matrix_element_bytes == 2);
     if (bytes.of_group <= most && bytes.of_thread <= wgsl::kMostThreadBytes) return lowered;
@@ -43,16 +44,14 @@ bool is_wide(const KernelBody& body) {
 
 }  // namespace
 
-GpuKernel make_gpu_kernel(const KernelBody& body, const Capabilities& capabilities,
-                          const webgpu::Gpu& gpu) {
-  std::optional<LoweredBody> lowered =
-      lower_within(body, capabilities, gpu.limits().workgroup_bytes);
-  if (!lowered) throw InternalError("a kernel does not fit the memory of a group");
-  return {std::move(lowered->program), lowered->cells, is_wide(body)};
+GpuKernel make_gpu_kernel(const KernelBody& body, const LowerOptions& options) {
+  std::optional<LoweredBody> lowered = lower_within(body, options);
+  if (!lowered) throw InternalError("a kernel does not fit the memory of a workgroup");
+  return {std::move(lowered->program), lowered->cells, is_wide(body), std::move(lowered->plan)};
 }
 
-bool fits_group(const KernelBody& body, const Capabilities& capabilities, const webgpu::Gpu& gpu) {
-  return lower_within(body, capabilities, gpu.limits().workgroup_bytes).has_value();
+bool fits_group(const KernelBody& body, const Capabilities& capabilities) {
+  return lower_within(body, {.capabilities = capabilities}).has_value();
 }
 
 wgsl::Memory memory_of(const Program& program, std::span<const ArgumentPlace> arguments) {
@@ -86,12 +85,11 @@ wgsl::Memory expected_memory(const Program& program, const Schedule& schedule,
   return memory_of(program, places);
 }
 
-wgsl::Shader shader_of(const GpuKernel& kernel, const webgpu::Gpu& gpu,
+wgsl::Shader shader_of(const GpuKernel& kernel, const Capabilities& capabilities,
                        const wgsl::Memory& memory) {
-  const webgpu::AdapterInfo& adapter = gpu.adapter();
-  const bool same_size = adapter.subgroup_min == adapter.subgroup_max;
-  const int subgroup = gpu.subgroups() && same_size ? adapter.subgroup_min : 0;
-  return wgsl::write_shader(kernel.program, {kernel.wide, memory, subgroup, gpu.matrices()});
+  return wgsl::write_shader(kernel.program,
+                            {kernel.wide, memory, capabilities.fixed_subgroup_threads,
+                             capabilities.matrix_element_bytes == 2});
 }
 
 }  // namespace anneal

@@ -1,0 +1,100 @@
+#include "codegen/target_kernels.h"
+
+#include "codegen/llvm/compile.h"
+#include "codegen/wgsl/gpu_kernel.h"
+#include "schedule/memory_plan.h"
+
+namespace anneal {
+namespace {
+
+bool has_room(const Schedule& schedule, const Capabilities& capabilities) {
+  const MemoryPlan plan =
+      plan_memory(schedule, [](NodeRef variable) { return variable->arg.symbol->second; });
+  return plan.largest_bytes() <= capabilities.max_buffer_bytes &&
+         plan.arena_bytes <= capabilities.arena_bytes;
+}
+
+bool has_room_for_tiles(const Schedule& schedule, const Capabilities& capabilities) {
+  if (capabilities.workgroup_bytes == 0) return true;
+  GraphScope scope(*schedule.graph);
+  for (const Kernel& kernel : schedule.kernels)
+    for (const KernelPhase& phase : kernel.phases)
+      for (const KernelPart& part : phase)
+        if (!part.body.tiles.empty() && !fits_group(part.body, capabilities)) return false;
+  return true;
+}
+
+// ---- forms of source
+
+CpuTarget cpu_code_of(const Target& target) {
+  return {target.triple, target.cpu, target.features, target.hardware.vector_bytes};
+}
+
+std::string ir_text(const Target&, const Capabilities&, const Schedule&, const KernelPart& part,
+                    const Program&) {
+  return to_text(part.body);
+}
+std::string program_text(const Target&, const Capabilities&, const Schedule&, const KernelPart&,
+                         const Program& program) {
+  return to_text(program);
+}
+std::string llvm_text(const Target& target, const Capabilities&, const Schedule&, const KernelPart&,
+                      const Program& program) {
+  const Program* only = &program;
+  return llvm_ir({&only, 1}, cpu_code_of(target));
+}
+std::string assembly_text(const Target& target, const Capabilities&, const Schedule&,
+                          const KernelPart&, const Program& program) {
+  const Program* only = &program;
+  return assembly({&only, 1}, cpu_code_of(target));
+}
+std::string wgsl_text(const Target&, const Capabilities& capabilities, const Schedule& schedule,
+                      const KernelPart& part, const Program&) {
+  const GpuKernel kernel = make_gpu_kernel(part.body, {.capabilities = capabilities});
+  return shader_of(kernel, capabilities, expected_memory(kernel.program, schedule, part.arguments))
+      .text;
+}
+
+}  // namespace
+
+Schedule schedule_for(std::span<const NodeRef> roots, const Capabilities& capabilities) {
+  ScheduleOptions options{.capabilities = capabilities, .disabled = {}};
+  if (capabilities.large_elements_with_room > capabilities.large_elements) {
+    options.capabilities.large_elements = capabilities.large_elements_with_room;
+    Schedule schedule = schedule_program(roots, options);
+    if (has_room(schedule, capabilities) && has_room_for_tiles(schedule, capabilities))
+      return schedule;
+    options.capabilities.large_elements = capabilities.large_elements;
+  }
+  Schedule schedule = schedule_program(roots, options);
+  if (has_room_for_tiles(schedule, capabilities)) return schedule;
+  options.capabilities.tiles = false;
+  return schedule_program(roots, options);
+}
+
+LoweredBody lower_for(const KernelBody& body, const LowerOptions& options) {
+  if (options.capabilities.workgroup_bytes == 0) return lower(body, options);
+  GpuKernel kernel = make_gpu_kernel(body, options);
+  return {std::move(kernel.program), kernel.cells, std::move(kernel.plan)};
+}
+
+const std::vector<SourceForm>& all_source_forms() {
+  static const std::vector<SourceForm> forms{
+      {"ir", Language::None, ir_text},
+      {"program", Language::None, program_text},
+      {"llvm", Language::MachineCode, llvm_text},
+      {"asm", Language::MachineCode, assembly_text},
+      {"wgsl", Language::Wgsl, wgsl_text},
+  };
+  return forms;
+}
+
+std::vector<std::string_view> source_forms(const Target& target) {
+  std::vector<std::string_view> names;
+  for (const SourceForm& form : all_source_forms())
+    if (form.language == Language::None || form.language == target.language)
+      names.push_back(form.name);
+  return names;
+}
+
+}  // namespace anneal
