@@ -118,18 +118,3 @@ TEST_CASE("product blocks: cores have the same to do, without packing everything
         CHECK(packed < 0.1 * static_cast<double>(size) / cut.plan.columns.tile.lanes);
       }
 }
-
-// Measured on Zen 4 and Sapphire Rapids: see kBroadcastCost in plan_product.cc.
-TEST_CASE("product blocks: a few vectors at the edge do not narrow the register tile") {
-  for (const int64_t size : {1000, 1023, 1024, 3000}) {
-    CAPTURE(size);
-    const Cut cut = cut_of(kProcessors[4], 2, size);
-    CHECK(cut.plan.rows.tile.copies == 6);
-    CHECK(cut.plan.columns.tile.copies == 4);
-  }
-}
-
-TEST_CASE("product blocks: a register tile of fewer rows than divide them is not wider") {
-  const Cut cut = cut_of(kProcessors[4], 2, 128);  // 22 tiles of 6 rows would compute 132
-  CHECK(128 % cut.plan.rows.tile.copies == 0);
-}

@@ -18,12 +18,6 @@ constexpr double kStepsPerNanosecond = 3.0;
 constexpr double kPackContiguous = 0.3, kPackSecond = 0.5, kPackTurned = 0.6, kPackScattered = 1.6;
 constexpr double kStoreScattered = 1.6;
 
-// Of a register tile, in multiply-adds of vectors: a vector of columns is loaded once for all rows,
-// an element of a row broadcast once for all vectors. Broadcasts cost more: each row is a stream of
-// its own. Zen 4 hardly tells 6x4 from 8x3; Sapphire Rapids is 4 to 6 % faster with 6x4.
-constexpr double kLoadCost = 0.3, kBroadcastCost = 0.4, kIdleCost = 0.5;
-constexpr int kSumsInFlight = 8;
-
 // Below these nothing is gained: there is too little to use twice.
 constexpr double kFewestRows = 3, kFewestSteps = 4096;
 
@@ -248,24 +242,15 @@ void Planner::choose_product_tile(ProductPlan& plan) const {
   const auto across = ceil_div(static_cast<int64_t>(extent(plan.columns.axes)), lanes_);
   plan.columns.tile.lanes = lanes_;
   if (!enabled("unroll")) return;
-  // Of one multiply-add in a tile: itself, its share of the loads and broadcasts, and latency that
-  // fewer sums than are in flight do not hide.
-  auto cost_of = [&](int count, int64_t vectors) {
-    const bool idle = heads * count * vectors < kSumsInFlight;
-    return 1 + kLoadCost / count + kBroadcastCost / static_cast<double>(vectors) +
-           (idle ? kIdleCost : 0);
-  };
   double least = 1e300;
   for (int vectors = 1; vectors <= std::min<int64_t>(4, across); ++vectors)
     for (int count = 1; count <= std::min<int64_t>(16, down); ++count) {
-      // The sums, the vectors they need and the element that is broadcast.
+      // The sums, the vectors they need and the element that is spread over lanes.
       if (heads * count * vectors + vectors + 1 > capabilities_.vector_registers) break;
-      double cost = static_cast<double>(across / vectors * vectors) * cost_of(count, vectors);
-      for (int64_t left = across % vectors, narrower; left > 0; left -= narrower) {
-        narrower = left > 1 ? 2 : 1;
-        cost += static_cast<double>(narrower) * cost_of(count, narrower);
-      }
-      cost *= static_cast<double>(round_up(down, count));
+      const double full = static_cast<double>(round_up(down, count));
+      const double loads = 0.12 / count + 0.12 / vectors + (across % vectors == 0 ? 0 : 0.03);
+      const double idle = heads * count * vectors < 8 ? 0.5 : 0;  // sums wait for each other
+      const double cost = full * (1 + loads + idle);
       if (cost >= least) continue;
       least = cost;
       plan.rows.tile.copies = count;
