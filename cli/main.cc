@@ -30,6 +30,7 @@
 #include "licenses.h"
 #include "option_numbers.h"
 #include "output.h"
+#include "pass_options.h"
 #include "programs.h"
 #include "run.h"
 #include "runtime/evaluator.h"
@@ -141,6 +142,7 @@ struct CommandLine {
   InferenceOptions inference_options;
   SampleOptions sample_options;
   CacheOptions cache_options;
+  PassOptions pass_options;
   bool step = false, version = false, licenses = false;
   std::string adapter, matmul_precision, memory_budget;
 
@@ -253,6 +255,7 @@ struct CommandLine {
     add_text(command, "--save", o.save, "PATH", "where checkpoints go");
     add_count(command, "--save-every", o.save_every, {0, kMany},
               "steps between them (100); 0: at the end");
+    add_passes(command);
     command.add_flag("--json", o.json, "one object a step, as JSON");
     command.add_flag("--plain", o.plain, "lines, on a terminal too");
   }
@@ -297,6 +300,7 @@ struct CommandLine {
                     "a rule set or set/rule to leave out; may be repeated")
         ->take_all()
         ->type_name("RULE");
+    add_passes(command);
     add_json(command, explain_options.json);
   }
 
@@ -314,6 +318,7 @@ struct CommandLine {
     CLI::Option* target = add_text(command, "--target", o.target, "NAME", targets_text());
     for (const char* other : {"--device", "--adapter", "--time"})
       target->excludes(command.get_option(other));
+    add_passes(command);
     add_json(command, o.json);
   }
 
@@ -344,6 +349,18 @@ struct CommandLine {
 
   static void add_json(CLI::App& command, bool& json) {
     command.add_flag("--json", json, "as JSON; errors too");
+  }
+
+  void add_passes(CLI::App& command) {
+    command
+        .add_option("--disable-pass", pass_options.disabled,
+                    "a pass of the compiler to leave out, a rule set or set/rule; may be repeated")
+        ->take_all()
+        ->type_name("PASS");
+    add_text(command, "--dump-after", pass_options.dump_after, "PASS",
+             "show what this pass made, on standard error; all: every pass");
+    command.add_flag("--time-passes", pass_options.time,
+                     "say how long each pass took, on standard error");
   }
 
   static void add_debug(CLI::App& command) {
@@ -409,9 +426,6 @@ int show_help(std::span<char* const> commands) {
 }
 
 int run_command(CommandLine& line) {
-  if (line.version) return write("anneal " ANNEAL_VERSION "\n"), kWorked;
-  if (line.licenses) return write(kLicenses), kWorked;
-  line.use_device_settings();
   const CompileProgressLine progress;
   if (line.app.got_subcommand("train")) return train(line.train_options);
   if (line.app.got_subcommand("run")) return run_model(line.inference_options), kWorked;
@@ -423,6 +437,16 @@ int run_command(CommandLine& line) {
   if (line.app.got_subcommand("cache")) return cache(line.cache_options), kWorked;
   if (line.app.got_subcommand("doctor")) return doctor(line.doctor_options) ? kWorked : kFailed;
   return show_help({});
+}
+
+int run_with_settings(CommandLine& line) {
+  if (line.version) return write("anneal " ANNEAL_VERSION "\n"), kWorked;
+  if (line.licenses) return write(kLicenses), kWorked;
+  line.use_device_settings();
+  use_pass_options(line.pass_options);
+  const int code = run_command(line);
+  write_pass_times(line.pass_options);
+  return code;
 }
 
 // A name that starts with dashes and that no option has.
@@ -468,7 +492,7 @@ int run(int argc, char** argv) {
     const std::vector<CLI::App*> chosen = line.app.get_subcommands();
     return write(chosen.empty() ? help_text() : command_help(*chosen[0])), kWorked;
   }
-  return run_command(line);
+  return run_with_settings(line);
 }
 
 // Before the command line is understood: how failures are to be told.

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "body_interpreter.h"
+#include "codegen/pipeline.h"
 #include "kernel/lower.h"
 #include "program_interpreter.h"
 #include "runtime/cpu/kernel_cache.h"
@@ -52,6 +53,16 @@ Capabilities with_tiles() {
   Capabilities capabilities;
   capabilities.tiles = true;
   return capabilities;
+}
+
+// All that may be left out of these stages, and parts of their passes.
+std::vector<std::string> optional_passes(std::initializer_list<std::string_view> stages,
+                                         std::vector<std::string> parts) {
+  std::vector<std::string> names;
+  for (const PassRow& row : pipeline())
+    if (!row.required && std::ranges::count(stages, row.stage) > 0) names.emplace_back(row.name);
+  names.insert(names.end(), parts.begin(), parts.end());
+  return names;
 }
 
 ScheduleOptions options_of(const Toggle& toggle, const Capabilities& capabilities = with_tiles()) {
@@ -322,9 +333,8 @@ std::string Toggle::text() const {
 
 const std::vector<Toggle>& schedule_toggles() {
   static const std::vector<Toggle> toggles = [] {
-    std::vector<Toggle> all =
-        toggles_of({"spread-scatter", "slopes", "inline", "in-place", "tile", "group", "divide",
-                    "pick", "masks", "flatten", "matrices", "split-reduce", "merge"});
+    std::vector<Toggle> all = toggles_of(optional_passes(
+        {"graph", "fusion", "fragments"}, {"inline", "in-place", "divide", "merge"}));
     for (size_t i = 0, count = all.size(); i < count; ++i)
       all.push_back({all[i].names, all[i].eagerness, kFewOperations});
     return all;
@@ -333,8 +343,8 @@ const std::vector<Toggle>& schedule_toggles() {
 }
 
 const std::vector<Toggle>& lower_toggles() {
-  static const std::vector<Toggle> toggles = toggles_of(
-      {"merge-axes", "vectorise", "unroll", "tile", "stage", "reach", "one-pass", "choices"});
+  static const std::vector<Toggle> toggles =
+      toggles_of(optional_passes({"kernel body", "plan"}, {}));
   return toggles;
 }
 

@@ -22,13 +22,6 @@
 namespace anneal {
 namespace {
 
-// Functions of f32 as arithmetic, narrow floats in f32.
-KernelBody with_math(KernelBody body, const Capabilities& capabilities) {
-  body.stores =
-      lower_math(body.stores, nullptr, {}, {capabilities.scale_instruction, capabilities.f64});
-  return body;
-}
-
 Program parameters_of(const KernelBody& body) {
   Program program;
   program.name = "kernel";
@@ -136,30 +129,85 @@ std::optional<ProductPlan> plan_sums(Planner& planner) {
   return product ? product : planner.plan_sweep();
 }
 
+// ---- passes over the body
+
+// Equal within a process where nothing changed.
+uint64_t fingerprint(const PreparedBody& state) {
+  const KernelBody& body = state.body;
+  uint64_t hash = body.axes.size();
+  auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15; };
+  for (const std::vector<NodeRef>* list :
+       {&body.stores, &body.buffers, &body.tiles, &body.tile_axes, &body.block_axes})
+    for (NodeRef node : *list) add(node->key.low);
+  for (const Axis& axis : body.axes) add(axis.variable->key.low);
+  add(body.reaches.size());
+  return hash;
+}
+
+template <KernelBody (*function)(const KernelBody&)>
+void apply(PreparedBody& state, const LowerOptions&) {
+  state.body = function(state.body);
+}
+template <KernelBody (*function)(const KernelBody&, const Capabilities&)>
+void apply(PreparedBody& state, const LowerOptions& options) {
+  state.body = function(state.body, options.capabilities);
+}
+
+// Functions of f32 as arithmetic, narrow floats in f32.
+void write_out_math(PreparedBody& state, const LowerOptions& options) {
+  const Capabilities& capabilities = options.capabilities;
+  state.body.stores = lower_math(state.body.stores, nullptr, {},
+                                 {capabilities.scale_instruction, capabilities.f64});
+}
+
 }  // namespace
 
+const PassTable<PreparedBody, LowerOptions>& body_passes() {
+  constexpr bool kRequired = true;
+  static const PassTable<PreparedBody, LowerOptions> table{
+      "kernel body",
+      {
+          {"drop-trivial-axes", apply<drop_trivial_axes>, nullptr, {}, kRequired},
+          {"choices", apply<separate_choices>},
+          {"stage-factors", apply<stage_factors>, nullptr, "stage"},
+          {"reach", apply<find_reach>},
+          {"one-pass", apply<one_pass>},
+          {"math", write_out_math, nullptr, {}, kRequired},
+          {"simplify-positions", apply<simplify_positions>, nullptr, {}, kRequired},
+          {"split-axes", apply<split_axes>},
+          {"merge-axes", apply<merge_axes>},
+          {"share-axes", apply<share_axes>, nullptr, {}, kRequired},
+          {"reciprocals", apply<multiply_by_reciprocals>},
+          {"row-lanes",
+           [](PreparedBody& state, const LowerOptions&) {
+             state.row_lanes = !state.body.tiles.empty();
+           },
+           nullptr,
+           {},
+           kRequired},
+          {"stage-rows", apply<stage_rows>,
+           [](const PreparedBody& state, const LowerOptions&) { return state.row_lanes; }, "stage"},
+          {"keep-rows", apply<keep_rows>,
+           [](const PreparedBody& state, const LowerOptions&) { return !state.row_lanes; },
+           "stage"},
+      },
+      [](const PreparedBody& state) { return to_text(state.body); },
+      [](const PreparedBody& state) { return verify(state.body, Stores::Several); },
+      fingerprint};
+  return table;
+}
+
 LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
-  auto enabled = [&](std::string_view name) {
-    return std::find(options.disabled.begin(), options.disabled.end(), name) ==
-           options.disabled.end();
-  };
-  KernelBody prepared = drop_trivial_axes(body);
-  if (enabled("choices")) prepared = separate_choices(prepared);
-  if (enabled("stage")) prepared = stage_factors(prepared);
-  if (enabled("reach")) prepared = find_reach(prepared);
-  if (enabled("one-pass")) prepared = one_pass(prepared, options.capabilities);
-  prepared = simplify_positions(with_math(prepared, options.capabilities));
-  if (enabled("split-axes")) prepared = split_axes(prepared);
-  if (enabled("merge-axes")) prepared = merge_axes(prepared);
-  prepared = share_axes(prepared);
-  if (enabled("reciprocals")) prepared = multiply_by_reciprocals(prepared);
-  // Rows are the lanes of values that were too large to be stored; of others, lanes run along them.
-  const bool row_lanes = !prepared.tiles.empty();
-  if (row_lanes && enabled("stage")) prepared = stage_rows(prepared);
-  if (!row_lanes && enabled("stage")) prepared = keep_rows(prepared, options.capabilities);
+  PreparedBody state{body};
+  run_passes(body_passes(), state, options);
+  const KernelBody& prepared = state.body;
+  const bool row_lanes = state.row_lanes;
 
   Analysis analysis(prepared);
-  Planner planner(analysis, options.capabilities, options.disabled);
+  std::vector<std::string> disabled = options.disabled;
+  const std::vector<std::string>& everywhere = pass_requests().disabled;
+  disabled.insert(disabled.end(), everywhere.begin(), everywhere.end());
+  Planner planner(analysis, options.capabilities, disabled);
   CodeBuilder code(parameters_of(body));
   Emitter emitter(analysis, planner, code);
   LoweredBody result;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernel/program.h"
+#include "rewrite/passes.h"
 #include "schedule/kernel_body.h"
 #include "target/capabilities.h"
 
@@ -14,13 +15,22 @@ struct LoweredBody {
   std::string plan = {};    // how it was planned, as a line of text, where it was asked for
 };
 
-// Transformations to leave out, by name, for tests: "split-axes", "merge-axes", "vectorise",
-// "unroll", "tile", "stage", "reach", "one-pass", "reciprocals", "choices".
+// `disabled`: passes of body_passes() to leave out, by name or family; and choices of plans:
+// "vectorise", "unroll", "tile", "stage".
 struct LowerOptions {
   Capabilities capabilities;
   std::vector<std::string> disabled = {};
   bool describe = false;  // its plan as text, too
 };
+
+// What is done to a body before it is planned.
+struct PreparedBody {
+  KernelBody body;
+  // Lanes are the rows of values that were too large to be stored; else they run along rows. Known
+  // before rows are staged or kept.
+  bool row_lanes = false;
+};
+const PassTable<PreparedBody, LowerOptions>& body_passes();
 
 // In the current graph, which must be the body's own.
 LoweredBody lower(const KernelBody& body, const LowerOptions& options = {});

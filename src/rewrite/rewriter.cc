@@ -9,6 +9,7 @@
 #include "ir/build.h"
 #include "ir/node_map.h"
 #include "ir/print.h"
+#include "rewrite/passes.h"
 
 namespace anneal {
 namespace {
@@ -86,6 +87,8 @@ struct Rewriter::State {
       NodeRef result = candidate.action(match);
       if (!result || result == node) continue;
       if (log) log->record(candidate.set, candidate.rule, node, result);
+      if (RewriteLog* all = pass_requests().rules; all && all != log)
+        all->record(candidate.set, candidate.rule, node, result);
       return result;
     }
     return nullptr;
@@ -180,13 +183,11 @@ Rewriter::Rewriter(std::vector<const RuleSet*> sets, Direction direction,
   state_->direction = direction;
   state_->log = log;
   state_->repair = repair;
-  auto is_disabled = [&](const std::string& name) {
-    return std::find(disabled.begin(), disabled.end(), name) != disabled.end();
-  };
   for (const RuleSet* set : sets) {
-    if (is_disabled(std::string(set->name()))) continue;
+    if (is_disabled(set->name(), disabled)) continue;
     for (const Rule& rule : set->rules())
-      if (!is_disabled(fmt::format("{}/{}", set->name(), rule.name))) state_->add(*set, rule);
+      if (!is_disabled(fmt::format("{}/{}", set->name(), rule.name), disabled))
+        state_->add(*set, rule);
   }
 }
 

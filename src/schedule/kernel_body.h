@@ -57,8 +57,10 @@ struct KernelBody {
   const Axis& axis_of(NodeRef variable) const;
 };
 
-// Problems of a body by the rules above; empty when there are none.
-std::string verify(const KernelBody& body);
+// Problems of a body by the rules above; empty when there are none. Passes over bodies may cut a
+// store into several, each of which writes elements of its own.
+enum class Stores : uint8_t { OneForABuffer, Several };
+std::string verify(const KernelBody& body, Stores stores = Stores::OneForABuffer);
 // As text IR, with the sizes of the axes.
 std::string to_text(const KernelBody& body);
 

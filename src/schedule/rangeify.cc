@@ -10,6 +10,7 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "ir/node_map.h"
+#include "rewrite/passes.h"
 #include "schedule/cost.h"
 #include "schedule/products.h"
 #include "schedule/recompute_cost.h"
@@ -125,7 +126,7 @@ class Rangeifier {
  public:
   Rangeifier(std::span<const NodeRef> roots, const ScheduleOptions& options)
       : program_(roots.begin(), roots.end()),
-        inline_(std::ranges::count(options.disabled, "inline") == 0),
+        inline_(!is_disabled("inline", options.disabled)),
         groups_make_operands_(options.capabilities.group_threads > 0 &&
                               options.capabilities.stage_products),
         cost_([this](NodeRef node) { return is_stored(node); },

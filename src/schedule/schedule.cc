@@ -6,6 +6,8 @@
 
 #include "ir/build.h"
 #include "ir/node_map.h"
+#include "ir/print.h"
+#include "ir/verify.h"
 #include "schedule/canonical.h"
 #include "schedule/dataflow.h"
 #include "schedule/divide.h"
@@ -15,6 +17,7 @@
 #include "schedule/limit.h"
 #include "schedule/masks.h"
 #include "schedule/matrix_products.h"
+#include "schedule/passes.h"
 #include "schedule/pick_terms.h"
 #include "schedule/rangeify.h"
 #include "schedule/slopes.h"
@@ -32,16 +35,12 @@ constexpr int kMostDivisions = 8;
 // It takes long to find what keeps a limit among more.
 constexpr size_t kManyNodes = 2048;
 
-bool enabled(const ScheduleOptions& options, std::string_view pass) {
-  return std::ranges::count(options.disabled, pass) == 0;
-}
-
 // Fragments that can run at the same time, in the order of the steps they belong to.
 using Step = std::vector<int>;
 
 std::vector<Step> steps_of(const Dataflow& flow, const ScheduleOptions& options) {
   const std::vector<int> order = flow.order();
-  if (!enabled(options, "merge")) {
+  if (is_disabled("merge", options.disabled)) {
     std::vector<Step> steps;
     for (int fragment : order) steps.push_back({fragment});
     return steps;
@@ -119,18 +118,6 @@ void keep_what_is_replaced(std::vector<NodeRef>& roots) {
     if (replaced.contains(root)) root = make(Op::Contiguous, {root});
 }
 
-void check(const Schedule& schedule) {
-#ifndef NDEBUG
-  for (const Kernel& kernel : schedule.kernels)
-    for (const KernelPhase& phase : kernel.phases)
-      for (const KernelPart& part : phase)
-        if (std::string problem = verify(part.body); !problem.empty())
-          throw InternalError(fmt::format("schedule: {}\n{}", problem, to_text(part.body)));
-#else
-  (void)schedule;
-#endif
-}
-
 }  // namespace
 
 std::string_view name(UnfusedReason reason) {
@@ -150,62 +137,198 @@ std::string_view name(UnfusedReason reason) {
   return "";
 }
 
-Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions& options) {
-  Schedule schedule;
-  schedule.graph = std::make_unique<Graph>();
-  std::vector<NodeRef> copies = clone(roots, *schedule.graph);
-  GraphScope scope(*schedule.graph);
-  keep_what_is_replaced(copies);
-  if (enabled(options, "spread-scatter")) copies = spread_scatters(copies, options.capabilities);
-  const bool groups_make_operands =
-      options.capabilities.group_threads > 0 && options.capabilities.stage_products;
-  if (groups_make_operands && enabled(options, "slopes")) copies = store_slopes(copies);
-  NodeMap<OverLimit> stored_for_limits;
-  for (int round = 0;; ++round) {
-    Rangified program = rangeify(copies, options);
-    const std::vector<AssignedBuffer> in_place =
-        assign_in_place(program, enabled(options, "in-place"));
-    Dataflow flow(program);
-    for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
-    if (options.capabilities.tiles && enabled(options, "tile")) {
-      tile_fragments(program, flow, in_place, options);
-      for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
-    }
-    if (enabled(options, "group")) group_fragments(program, flow, in_place, options);
-    const bool divide = enabled(options, "divide") && round < kMostDivisions;
-    std::vector<OverLimit> values;
-    if (divide) values = values_over_length(program, options.capabilities, kManyNodes);
-    if (values.empty())
-      values = values_over_limit(program, memory_of(program, in_place),
-                                 options.capabilities.max_buffers);
-    if (values.empty() && divide) values = values_over_length(program, options.capabilities);
-    if (!values.empty()) {
-      if (round == kMostRounds) throw InternalError("no end of values to store for a limit");
-      copies = with_stored(copies, values, stored_for_limits);
-      continue;
-    }
-    for (const WantedValue& wanted : program.wanted)
-      if (const OverLimit* over = stored_for_limits.find(wanted.value))
-        program.stored.push_back(
-            {wanted.value->source(0), wanted.buffer, over->reason, {}, over->limit});
-    if (enabled(options, "pick")) pick_terms(program);
-    if (options.capabilities.group_threads > 0 && enabled(options, "masks")) keep_masks(program);
-    if (options.capabilities.group_threads > 0 && enabled(options, "flatten"))
-      flatten_axes(program);
-    if (options.capabilities.matrix_element_bytes > 0 && enabled(options, "matrices")) {
-      split_products(program, flow, options);
-      for (const AssignedBuffer& assigned : in_place) flow.write_after_reads(assigned);
-    }
-    if (enabled(options, "split-reduce"))
-      split_reductions(program, memory_of(program, in_place), options);
-    const std::vector<Step> steps = steps_of(flow, options);
-    add_kernels(program, steps, memory_of(program, in_place), schedule);
-    add_unfused_edges(program, steps, schedule);
-    schedule.outputs = program.outputs;
-    schedule.buffers = std::move(program.buffers);
-    check(schedule);
-    return schedule;
+namespace {
+
+// ---- the passes
+
+void spread_all_scatters(Scheduling& state, const ScheduleOptions& options) {
+  state.roots = spread_scatters(state.roots, options.capabilities);
+}
+
+bool groups_make_operands(const Scheduling&, const ScheduleOptions& options) {
+  return options.capabilities.group_threads > 0 && options.capabilities.stage_products;
+}
+
+void keep_order_of_assignments(Scheduling& state) {
+  for (const AssignedBuffer& assigned : state.in_place) state.flow->write_after_reads(assigned);
+}
+
+void make_fragments(Scheduling& state, const ScheduleOptions& options) {
+  state.program = rangeify(state.roots, options);
+  state.in_place = assign_in_place(state.program, !is_disabled("in-place", options.disabled));
+  state.flow.emplace(state.program);
+  keep_order_of_assignments(state);
+}
+
+void make_tiles(Scheduling& state, const ScheduleOptions& options) {
+  tile_fragments(state.program, *state.flow, state.in_place, options);
+  keep_order_of_assignments(state);
+}
+
+// Values that must be stored, for a kernel would be too long or bind too many buffers without.
+void find_values_over_limits(Scheduling& state, const ScheduleOptions& options) {
+  const Capabilities& capabilities = options.capabilities;
+  const bool divide = !is_disabled("divide", options.disabled) && state.round < kMostDivisions;
+  state.over_limit.clear();
+  if (divide) state.over_limit = values_over_length(state.program, capabilities, kManyNodes);
+  if (state.over_limit.empty())
+    state.over_limit = values_over_limit(state.program, memory_of(state.program, state.in_place),
+                                         capabilities.max_buffers);
+  if (state.over_limit.empty() && divide)
+    state.over_limit = values_over_length(state.program, capabilities);
+}
+
+// Why the values are stored that a limit asked for.
+void name_limits(Scheduling& state, const ScheduleOptions&) {
+  for (const WantedValue& wanted : state.program.wanted)
+    if (const OverLimit* over = state.stored_for_limits.find(wanted.value))
+      state.program.stored.push_back(
+          {wanted.value->source(0), wanted.buffer, over->reason, {}, over->limit});
+}
+
+void split_matrix_products(Scheduling& state, const ScheduleOptions& options) {
+  split_products(state.program, *state.flow, options);
+  keep_order_of_assignments(state);
+}
+
+void make_kernels(Scheduling& state, const ScheduleOptions& options) {
+  const std::vector<Step> steps = steps_of(*state.flow, options);
+  add_kernels(state.program, steps, memory_of(state.program, state.in_place), state.schedule);
+  add_unfused_edges(state.program, steps, state.schedule);
+  state.schedule.outputs = state.program.outputs;
+  state.schedule.buffers = std::move(state.program.buffers);
+}
+
+template <void (*function)(Rangified&)>
+void apply(Scheduling& state, const ScheduleOptions&) {
+  function(state.program);
+}
+
+// ---- what the runner asks of a state
+
+std::vector<NodeRef> stores_of(const Rangified& program) {
+  std::vector<NodeRef> stores;
+  for (const Fragment& fragment : program.fragments)
+    for (const std::vector<NodeRef>& phase : fragment.phases)
+      stores.insert(stores.end(), phase.begin(), phase.end());
+  return stores;
+}
+
+std::string text_of(const Scheduling& state) {
+  if (!state.schedule.kernels.empty()) {
+    std::string text;
+    for (const Kernel& kernel : state.schedule.kernels)
+      for (const KernelPhase& phase : kernel.phases)
+        for (const KernelPart& part : phase) text += to_text(part.body);
+    return text;
   }
+  return print(state.flow ? stores_of(state.program) : state.roots);
+}
+
+uint64_t fingerprint(const Scheduling& state) {
+  uint64_t hash = state.program.fragments.size() + state.schedule.kernels.size();
+  for (NodeRef node : state.flow ? stores_of(state.program) : state.roots)
+    hash = (hash ^ node->key.low) * 0x9E3779B97F4A7C15;
+  return hash;
+}
+
+std::string problem_of(const Scheduling& state) {
+  for (const Kernel& kernel : state.schedule.kernels)
+    for (const KernelPhase& phase : kernel.phases)
+      for (const KernelPart& part : phase)
+        if (std::string problem = verify(part.body); !problem.empty())
+          return fmt::format("{}\n{}", problem, to_text(part.body));
+  if (!state.schedule.kernels.empty() || state.flow) return "";
+  return verify(state.roots, kProgramStage);
+}
+
+constexpr bool kRequired = true;
+
+}  // namespace
+
+const SchedulePasses& graph_passes() {
+  static const SchedulePasses table{
+      "graph",
+      {
+          {"keep-replaced",
+           [](Scheduling& state, const ScheduleOptions&) { keep_what_is_replaced(state.roots); },
+           nullptr,
+           {},
+           kRequired},
+          {"spread-scatter", spread_all_scatters},
+          {"slopes",
+           [](Scheduling& state, const ScheduleOptions&) {
+             state.roots = store_slopes(state.roots);
+           },
+           groups_make_operands},
+      },
+      text_of,
+      problem_of,
+      fingerprint};
+  return table;
+}
+
+const SchedulePasses& fusion_passes() {
+  static const SchedulePasses table{"fusion",
+                                    {
+                                        {"rangeify", make_fragments, nullptr, {}, kRequired},
+                                        {"tile", make_tiles,
+                                         [](const Scheduling&, const ScheduleOptions& options) {
+                                           return options.capabilities.tiles;
+                                         }},
+                                        {"group",
+                                         [](Scheduling& state, const ScheduleOptions& options) {
+                                           group_fragments(state.program, *state.flow,
+                                                           state.in_place, options);
+                                         }},
+                                        {"limits", find_values_over_limits, nullptr, {}, kRequired},
+                                    },
+                                    text_of,
+                                    problem_of,
+                                    fingerprint};
+  return table;
+}
+
+const SchedulePasses& fragment_passes() {
+  auto simt = [](const Scheduling&, const ScheduleOptions& options) {
+    return options.capabilities.group_threads > 0;
+  };
+  static const SchedulePasses table{
+      "fragments",
+      {
+          {"name-limits", name_limits, nullptr, {}, kRequired},
+          {"pick", apply<pick_terms>},
+          {"masks", apply<keep_masks>, simt},
+          {"flatten", apply<flatten_axes>, simt},
+          {"matrices", split_matrix_products,
+           [](const Scheduling&, const ScheduleOptions& options) {
+             return options.capabilities.matrix_element_bytes > 0;
+           }},
+          {"split-reduce",
+           [](Scheduling& state, const ScheduleOptions& options) {
+             split_reductions(state.program, memory_of(state.program, state.in_place), options);
+           }},
+          {"kernels", make_kernels, nullptr, {}, kRequired},
+      },
+      text_of,
+      problem_of,
+      fingerprint};
+  return table;
+}
+
+Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions& options) {
+  Scheduling state;
+  state.schedule.graph = std::make_unique<Graph>();
+  state.roots = clone(roots, *state.schedule.graph);
+  GraphScope scope(*state.schedule.graph);
+  run_passes(graph_passes(), state, options);
+  for (run_passes(fusion_passes(), state, options); !state.over_limit.empty();
+       run_passes(fusion_passes(), state, options)) {
+    if (state.round++ == kMostRounds) throw InternalError("no end of values to store for a limit");
+    state.roots = with_stored(state.roots, state.over_limit, state.stored_for_limits);
+  }
+  run_passes(fragment_passes(), state, options);
+  return std::move(state.schedule);
 }
 
 }  // namespace anneal

@@ -85,8 +85,8 @@ struct Schedule {
   std::vector<int> outputs;  // the buffer that holds root i in the end; external for an Assign
 };
 
-// Passes to leave out, by name, for tests: "spread-scatter", "slopes", "inline", "in-place",
-// "tile", "group", "divide", "pick", "masks", "flatten", "matrices", "split-reduce", "merge".
+// `disabled`: passes of schedule/passes.h to leave out, by name; and parts of them: "inline" and
+// "in-place" of rangeify, "divide" of limits, "merge" of kernels.
 struct ScheduleOptions {
   Capabilities capabilities;
   std::vector<std::string> disabled;

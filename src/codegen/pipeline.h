@@ -1,0 +1,33 @@
+// The way of a program from the captured graph to code, stage by stage: the page to open first.
+//
+//   stage        where                      what
+//   simplify     transform/simplify.h       rule sets over the graph: fold, identities, movement, …
+//   graph        schedule/passes.h          rewrites of the graph before it is cut into kernels
+//   fusion       schedule/passes.h          movement becomes index arithmetic; which values are
+//                                           stored, and which fragments become one kernel
+//   fragments    schedule/passes.h          split-K, masks, axes; the kernels in order
+//   memory       schedule/memory_plan.h     offsets in one arena, for the sizes of a run
+//   kernel body  kernel/lower.h             passes over what one kernel computes
+//   plan         kernel/plan.h              lanes, register tiles, staging: choices, not rewrites
+//   code         codegen/llvm, codegen/wgsl the low-level program, and text or machine code of it
+//
+// codegen/target_kernels.h runs the stages up to code for a target; runtime/compiled_program.cc
+// does so for a device and keeps the result, a plan that is replayed.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rewrite/passes.h"
+
+namespace anneal {
+
+// Every pass, in the order in which they run; of a stage of rules, the rule sets.
+std::vector<PassRow> pipeline();
+
+// Names that may be left out: passes that are not required, families, parts of passes, choices of
+// plans, rule sets and their rules ("identities/mul-one").
+std::vector<std::string> names_to_disable();
+
+}  // namespace anneal

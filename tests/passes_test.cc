@@ -1,0 +1,195 @@
+// The runner of passes, and the tables it runs: every pass can be named, timed, shown, verified.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <anneal/anneal.h>
+
+#include "cli_runner.h"
+#include "codegen/pipeline.h"
+#include "codegen/target_kernels.h"
+#include "error_text.h"
+#include "models/program.h"
+#include "rewrite/rewriter.h"
+#include "tensor/lift.h"
+#include "transform/simplify.h"
+
+using namespace anneal;
+
+namespace {
+
+// Asks for something while it lives.
+class Asking {
+ public:
+  explicit Asking(PassRequests requests) { set_pass_requests(std::move(requests)); }
+  ~Asking() { set_pass_requests({}); }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+};
+
+struct WordOptions {
+  std::vector<std::string> disabled = {};
+};
+using Word = std::string;
+
+const PassTable<Word, WordOptions>& word_passes() {
+  static const PassTable<Word, WordOptions> table{
+      "words",
+      {
+          {"a", [](Word& word, const WordOptions&) { word += 'a'; }, nullptr, {}, true},
+          {"b", [](Word& word, const WordOptions&) { word += 'b'; }},
+          {"same", [](Word&, const WordOptions&) {}, nullptr, "rest"},
+          {"c", [](Word& word, const WordOptions&) { word += 'c'; },
+           [](const Word& word, const WordOptions&) { return word.size() < 4; }, "rest"},
+          {"bad", [](Word& word, const WordOptions&) { word += '!'; },
+           [](const Word& word, const WordOptions&) { return word.starts_with("bad"); }},
+      },
+      [](const Word& word) { return word + "\n"; },
+      [](const Word& word) { return word.ends_with('!') ? "it shouts" : std::string(); },
+      [](const Word& word) { return static_cast<uint64_t>(word.size()); }};
+  return table;
+}
+
+Word run(Word word, std::vector<std::string> disabled = {}) {
+  run_passes(word_passes(), word, WordOptions{std::move(disabled)});
+  return word;
+}
+
+// Everything that a target's kernels go through.
+void make_kernels(std::string_view program, const Target& target) {
+  Graph graph;
+  GraphScope scope(graph);
+  const models::Program built = models::find_program(program)->build();
+  std::vector<NodeRef> roots{node_of(built.loss)};
+  for (const Tensor& update : built.updates) roots.push_back(node_of(update));
+  const Capabilities capabilities = capabilities_of(target);
+  const Schedule schedule = schedule_for(simplify_program(roots), capabilities);
+  GraphScope inside(*schedule.graph);
+  for (const Kernel& kernel : schedule.kernels)
+    for (const KernelPhase& phase : kernel.phases)
+      for (const KernelPart& part : phase)
+        CHECK(verify(lower_for(part.body, {.capabilities = capabilities}).program) == "");
+}
+
+}  // namespace
+
+TEST_CASE("passes: run in order, and are left out by name or family") {
+  CHECK(run("") == "abc");
+  CHECK(run("", {"b"}) == "ac");
+  CHECK(run("", {"rest"}) == "ab");
+  CHECK(run("", {"a", "nothing"}) == "abc");  // a is required
+  CHECK(run("long") == "longab");             // c has nothing to do
+  const Asking asking({.disabled = {"c"}});
+  CHECK(run("") == "ab");
+}
+
+TEST_CASE("passes: what one makes is shown where it changed something") {
+  std::string shown;
+  auto show = [&](std::string_view stage, std::string_view pass, std::string_view text) {
+    shown += fmt::format("{}/{}: {}", stage, pass, text.empty() ? "-\n" : text);
+  };
+  {
+    const Asking asking({.dump_after = "b", .dump = show});
+    run("");
+  }
+  CHECK(shown == "words/b: ab\n");
+  shown.clear();
+  const Asking asking({.dump_after = "all", .dump = show});
+  run("");
+  CHECK(shown == "words/a: a\nwords/b: ab\nwords/same: -\nwords/c: abc\n");
+}
+
+TEST_CASE("passes: are counted and timed where it is asked for") {
+  auto row_of = [](std::string_view pass) {
+    for (const PassTime& row : pass_times())
+      if (row.stage == "words" && row.pass == pass) return row;
+    return PassTime{};
+  };
+  run("");
+  const PassTime before = row_of("same");
+  const Asking asking({.time = true});
+  run("");
+  run("");
+  CHECK(row_of("same").runs == before.runs + 2);
+  CHECK(row_of("same").changes == before.changes);
+  CHECK(row_of("b").changes == row_of("b").runs);
+  CHECK(row_of("b").seconds > 0);
+}
+
+TEST_CASE("passes: a wrong result is an internal error that names the pass") {
+  CHECK(run("bad", {"bad"}) == "badab");
+  const Asking asking({.verify = true});
+  CHECK_THROWS_WITH_AS(run("bad"), "internal error: after pass bad of words: it shouts",
+                       InternalError);
+}
+
+TEST_CASE("passes: every stage verifies after every pass, on every named target") {
+  const Asking asking({.verify = true});
+  for (const Target& target : named_targets())
+    for (const char* program : {"mlp", "conv", "attention"}) {
+      CAPTURE(target.name);
+      CAPTURE(program);
+      make_kernels(program, target);
+    }
+}
+
+TEST_CASE("passes: rules report what they did, wherever they run") {
+  RewriteLog log;
+  {
+    const Asking asking({.rules = &log});
+    make_kernels("attention", *find_target("cpu-avx2"));
+  }
+  std::set<std::string_view> sets;
+  for (const RewriteLog::Hit& hit : log.hits()) sets.insert(hit.set);
+  for (const char* set : {"movement", "math", "index-division", "index-sums"}) {
+    CAPTURE(set);
+    CHECK(sets.contains(set));
+  }
+}
+
+TEST_CASE("pipeline: every pass has one name in its stage, and what can be left out is listed") {
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (const PassRow& row : pipeline()) {
+    CAPTURE(row.name);
+    CHECK(seen.emplace(row.stage, row.name).second);
+  }
+  const std::vector<std::string> names = names_to_disable();
+  for (const char* name : {"tile", "stage", "merge", "one-pass", "identities/mul-one"})
+    CHECK(std::ranges::count(names, name) == 1);
+  for (const char* name : {"strip", "rangeify", "math"})
+    CHECK(std::ranges::count(names, name) == 0);
+}
+
+TEST_CASE("passes of the program: left out, shown and timed by options") {
+  const Run plain = with_errors("kernels mlp --forward");
+  REQUIRE(plain.code == 0);
+  CHECK(with_errors("kernels mlp --forward --disable-pass inline").output != plain.output);
+  const Run dumped = with_errors("kernels mlp --forward --dump-after merge-axes");
+  CHECK(contains(dumped.output, "// after kernel body, merge-axes"));
+  const Run timed = with_errors("kernels mlp --forward --time-passes");
+  for (const char* pass : {"rangeify", "group", "one-pass", "math"})
+    CHECK(contains(timed.output, pass));
+  CHECK(!contains(plain.output, "one-pass"));
+  const Run trained = with_errors("train mlp --steps 1 --data digits --time-passes");
+  CHECK(trained.code == 0);
+  CHECK(contains(trained.output, "rangeify"));
+  CHECK(with_errors("explain mlp --disable-pass movement").output !=
+        with_errors("explain mlp").output);
+}
+
+TEST_CASE("passes of the program: names that make no sense are usage errors") {
+  for (const char* command : {"kernels mlp", "train mlp --steps 1", "explain mlp"}) {
+    CAPTURE(command);
+    const Run unknown = with_errors(fmt::format("{} --disable-pass rangefy", command));
+    CHECK(unknown.code == 2);
+    CHECK(contains(unknown.output, "there is no pass 'rangefy'"));
+    const Run required = with_errors(fmt::format("{} --disable-pass rangeify", command));
+    CHECK(required.code == 2);
+    CHECK(contains(required.output, "pass 'rangeify' cannot be left out"));
+    CHECK(with_errors(fmt::format("{} --dump-after nothing", command)).code == 2);
+  }
+}
