@@ -109,10 +109,9 @@ std::vector<ReplayTarget> replay_targets() {
   std::vector<ReplayTarget> targets;
   for (const Target& target : named_targets()) {
     targets.push_back({target.name, capabilities_of(target), target.language});
-    if (!target.hardware.matrix_units.empty() && target.name == "webgpu-h200")
-      targets.push_back({target.name + " with matrix units",
-                         capabilities_of(target, {.precision = MatmulPrecision::High}),
-                         target.language});
+    const Capabilities high = capabilities_of(target, {.precision = MatmulPrecision::High});
+    if (high.matrix_element_bytes > 0)
+      targets.push_back({target.name + " with matrix units", high, target.language});
   }
   return targets;
 }

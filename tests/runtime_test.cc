@@ -389,7 +389,18 @@ TEST_CASE("runtime: programs that do not fit say so before they run") {
     CHECK(contains(text, "the program needs 1024.0 MiB"));
     CHECK(contains(text, "there are 128.0 MiB"));
     CHECK(contains(text, "a result"));
+    CHECK_FALSE(contains(text, "ANNEAL_MEMORY_BUDGET"));
     CHECK(bench.floats(y, {.sizes = {{n, 2}}, .inputs = {}}) == std::vector<float>{3, 3});
+  }
+  {
+    // Where more is stored while the budget has room, a smaller budget helps.
+    ReferenceOptions options{.available_bytes = int64_t{1} << 27};
+    options.capabilities.large_elements_with_room = options.capabilities.large_elements + 1;
+    Bench bench({}, options);
+    Tensor y = expand(from_dim(n, DType::F32).reshape({1}), {n}) + 1;
+    CHECK(contains(
+        error_of([&] { bench.run({y}, {.sizes = {{n, int64_t{1} << 28}}, .inputs = {}}); }),
+        "hint: set ANNEAL_MEMORY_BUDGET to what is free, use smaller sizes"));
   }
   {
     Capabilities small;

@@ -231,6 +231,16 @@ TEST_CASE("webgpu: the environment says how exact products are, and how tests ma
     const std::string error = error_of(precision);
     CHECK(contains(error, "ANNEAL_MATMUL_PRECISION must be full or high, got \"High\""));
   }
+  CHECK(WebGpuOptions::from_environment().wishes.memory_bytes == 0);
+  {
+    EnvironmentScope scope("ANNEAL_MEMORY_BUDGET", "2G");
+    CHECK(WebGpuOptions::from_environment().wishes.memory_bytes == int64_t{2} << 30);
+  }
+  {
+    EnvironmentScope scope("ANNEAL_MEMORY_BUDGET", "much");
+    CHECK(contains(error_of([] { WebGpuOptions::from_environment(); }),
+                   "ANNEAL_MEMORY_BUDGET is \"much\", which is no number of bytes"));
+  }
   EnvironmentScope scope("ANNEAL_WEBGPU_MATRICES", "spelled");
   CHECK(WebGpuOptions::from_environment().matrices == WebGpuOptions::Matrices::Spelled);
 }
