@@ -11,11 +11,16 @@ constexpr uint8_t B = kBoolClass, I = kIntClass, F = kFloatClass, X = kIndexClas
 constexpr uint8_t BI = B | I, IF = I | F, BIF = B | I | F, IFX = I | F | X, BIFX = B | I | F | X;
 
 constexpr std::array<OpInfo, kOpCount> kOps = {{
-#define OP(Name, text, sources, tail, arg, shape, type, accepts, commutative, meaning) \
-  {text,           sources, Tail::tail,  ArgKind::arg, ShapeRule::shape,               \
-   TypeRule::type, accepts, commutative, meaning},
+#define Libm(name) #name
+#define NoLibm ""
+#define OP(Name, text, sources, tail, arg, shape, type, accepts, commutative, cost, code, libm, \
+           meaning)                                                                             \
+  {text,        sources, Tail::tail, ArgKind::arg, ShapeRule::shape, TypeRule::type, accepts,   \
+   commutative, cost,    code,       libm,         meaning},
 #include "ir/ops.def"
 #undef OP
+#undef NoLibm
+#undef Libm
 }};
 
 }  // namespace

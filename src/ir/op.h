@@ -49,6 +49,9 @@ struct OpInfo {
   TypeRule type;
   uint8_t accepts;
   bool commutative;
+  double cost;            // nanoseconds of one result
+  double code;            // instructions of one result
+  std::string_view libm;  // the function of the C library; empty: none
   std::string_view meaning;
 };
 
@@ -57,6 +60,8 @@ std::string_view name(Op op);
 std::optional<Op> parse_op(std::string_view text);
 
 inline bool is_elementwise(Op op) { return info(op).shape == ShapeRule::Elementwise; }
+// A transcendental function: many instructions, in f64 a call of the C library.
+inline bool is_libm_function(Op op) { return !info(op).libm.empty(); }
 inline bool is_movement(Op op) { return op >= Op::Reshape && op <= Op::Flip; }
 inline bool is_reduce(Op op) { return op >= Op::ReduceSum && op <= Op::ReduceMin; }
 
