@@ -9,7 +9,7 @@
 namespace anneal {
 
 enum class Op : uint8_t {
-#define OP(Name, ...) Name,
+#define OP(number, Name, ...) Name,
 #include "ir/ops.def"
 #undef OP
 };
@@ -19,6 +19,14 @@ inline constexpr int kOpCount = 0
 #include "ir/ops.def"
 #undef OP
     ;
+
+// What keys are made of: unlike its place in the table, an op keeps it when others join.
+inline constexpr uint8_t kOpNumbers[kOpCount] = {
+#define OP(number, ...) number,
+#include "ir/ops.def"
+#undef OP
+};
+constexpr uint8_t number(Op op) { return kOpNumbers[static_cast<int>(op)]; }
 
 enum class Tail : uint8_t { None, Dims, Pairs, Inputs };
 enum class ArgKind : uint8_t { None, Scalar, Axis, Axes, Symbol };

@@ -21,21 +21,6 @@ namespace {
 // -|x|, with the derivative of -x at 0. abs() has none there, which every formula below would feel.
 Tensor minus_abs(const Tensor& x) { return where(x >= 0, -x, x); }
 
-// log(1 + x) for 0 <= x <= 1. What rounding takes from u = 1 + x is exactly x - (u - 1), and
-// log(u + lost) = log(u) + lost / u to first order. The exact sum has no such part: it has no
-// gradient.
-Tensor log1p(const Tensor& x) {
-  Tensor u = 1.0 + x;
-  return log(u) + gradient_stopped((x - (u - 1.0)) / u);
-}
-
-// e^x - 1 = tanh(x / 2) (e^x + 1) keeps the digits that the subtraction loses near 0. The gradient
-// is the plain form's, e^x.
-Tensor expm1(const Tensor& x) {
-  Tensor plain = exp(x) - 1.0;
-  return plain + gradient_stopped(tanh(x * 0.5) * (plain + 2.0) - plain);
-}
-
 // 1 / (1 + e^-x) for x >= 0 and e^x / (1 + e^x) below: e^-|x| never overflows.
 Tensor wide_sigmoid(const Tensor& x) {
   Tensor e = exp(minus_abs(x));

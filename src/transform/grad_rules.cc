@@ -15,7 +15,7 @@
 namespace anneal {
 namespace {
 
-constexpr double kLn2 = std::numbers::ln2;
+constexpr double kLn2 = std::numbers::ln2, kLn10 = std::numbers::ln10;
 constexpr double kTwoOverSqrtPi = 2 * std::numbers::inv_sqrtpi;
 
 // clang-format off
@@ -27,10 +27,17 @@ const DerivativeRule kGradientRules[] = {
     GRAD(Exp2, g * y * kLn2),
     GRAD(Log, g / a),
     GRAD(Log2, g / (a * kLn2)),
+    GRAD(Log10, g / (a * kLn10)),
+    GRAD(Log1p, g / (1 + a)),
+    GRAD(Expm1, g * exp(a)),
     GRAD(Sin, g * cos(a)),
     GRAD(Cos, -g * sin(a)),
+    GRAD(Sinh, g * cosh(a)),
+    GRAD(Cosh, g * sinh(a)),
     GRAD(Tanh, g * (1 - y * y)),
+    GRAD(Asinh, g / sqrt(a * a + 1)),
     GRAD(Erf, g * kTwoOverSqrtPi * exp(-a * a)),
+    GRAD(Erfc, -g * kTwoOverSqrtPi * exp(-a * a)),
     GRAD(Floor, none()),
     GRAD(Ceil, none()),
     GRAD(Trunc, none()),
@@ -45,6 +52,7 @@ const DerivativeRule kGradientRules[] = {
     GRAD(Min, g * winner_share(a < b, a, b), g * winner_share(b < a, a, b)),
     GRAD(Pow, g * where(b == 0, 0, b * pow(a, b - 1)),
               g * where(a > 0, y * log(where(a > 0, a, 1)), 0)),
+    GRAD(Atan2, g * b / (a * a + b * b), -g * a / (a * a + b * b)),
     GRAD(Where, none(), where(a, g, 0), where(a, 0, g)),
     GRAD(Cast, float_part(g, a)),
 

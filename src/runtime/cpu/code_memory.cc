@@ -41,8 +41,8 @@ uintptr_t address_of(T (*function)(T, T)) {
   {#name, address_of<double>(::name)}, { #name "f", address_of<float>(::name##f) }
 #define Libm(name) OF_BOTH(name),
 #define NoLibm
-#define OP(Name, text, sources, tail, arg, shape, type, accepts, commutative, cost, code, libm, \
-           meaning)                                                                             \
+#define OP(number, Name, text, sources, tail, arg, shape, type, accepts, commutative, cost, code, \
+           libm, meaning)                                                                         \
   libm
 
 // What code may call: the functions of the op table, and arithmetic that LLVM leaves to the
