@@ -12,6 +12,8 @@
 #include "kernel_listing.h"
 #include "output.h"
 #include "programs.h"
+#include "tensor/named_gradient.h"
+#include "transform/derivative.h"
 #include "transform/simplify.h"
 
 namespace anneal::cli {
@@ -27,6 +29,7 @@ struct Shown {
 struct Explained {
   std::vector<std::string> inputs;
   std::string result;
+  std::vector<std::string_view> rules;  // rows of gradients by name
   Shown value;
   std::optional<Shown> gradient;  // none where no float goes in and comes out
 };
@@ -48,12 +51,24 @@ Shown show(const std::vector<Tensor>& wanted, const ExplainOptions& options,
   return shown;
 }
 
+// The rows of gradients that go by name, one for each composition that has its own.
+std::vector<std::string_view> named_rules(NodeRef root) {
+  std::vector<std::string_view> texts;
+  for (NodeRef node : topological_order({&root, 1})) {
+    if (node->op != Op::CustomGrad) continue;
+    if (const NamedGradientRule* rule = named_gradient_rule(gradient_name(node).name))
+      texts.push_back(rule->text);
+  }
+  return texts;
+}
+
 Explained explained(const FunctionRow& row, const ExplainOptions& options) {
   const ChosenDevice device("");
   const FunctionExample example = example_of(row);
   Explained all;
   all.result = type_text(example.result.node());
   for (const Tensor& input : example.inputs) all.inputs.push_back(typed_name(input.node()));
+  all.rules = named_rules(example.result.node());
   all.value = show({example.result}, options, device.capabilities());
   if (!example.gradients.empty())
     all.gradient = show(example.gradients, options, device.capabilities());
@@ -70,13 +85,15 @@ Json shown_json(const Shown& shown) {
 }
 
 void write_json(const FunctionRow& row, const Explained& all) {
-  Json inputs = Json::array();
+  Json inputs = Json::array(), rules = Json::array();
   for (const std::string& input : all.inputs) inputs.add(input);
+  for (std::string_view rule : all.rules) rules.add(rule);
   write(Json::object()
             .set("function", row.name)
             .set("example", row.call)
             .set("inputs", inputs)
             .set("result", all.result)
+            .set("gradient_rules", rules)
             .set("value", shown_json(all.value))
             .set("gradient", all.gradient ? shown_json(*all.gradient) : Json())
             .text() +
@@ -101,6 +118,7 @@ void explain_function(const FunctionRow& row, const ExplainOptions& options) {
   write(fmt::format("{}: {}\n", paint(Colour::Bold, row.name), row.call));
   write_fact("inputs", fmt::format("{}", fmt::join(all.inputs, ", ")));
   write_fact("result", all.result);
+  for (std::string_view rule : all.rules) write_fact("gradient", rule);
   write_shown("what it becomes", all.value);
   if (all.gradient)
     write_shown("its gradient, for g that of the result", *all.gradient);

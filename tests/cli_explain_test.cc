@@ -61,6 +61,8 @@ TEST_CASE(
   CHECK(shown["value"]["kernels"].size() == 1);
   CHECK(shown["gradient"]["kernels"].size() == 1);
   CHECK_FALSE(shown["gradient"]["hits"].empty());
+  CHECK(shown["gradient_rules"] == Json::parse("[\"y * (g - sum(y * g, n.at(0), true))\"]"));
+  CHECK(json_of("explain square")["gradient_rules"].empty());
 
   const Run text = anneal_run("explain softmax");
   CHECK(text.code == 0);

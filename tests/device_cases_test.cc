@@ -47,6 +47,7 @@ const DeviceRow& row_of(std::span<const NodeRef> roots) {
   bool arithmetic = false, functions = false, sums = false;
   for (NodeRef node : topological_order(roots)) {
     if (!is_float(node->dtype) && node->op != Op::Lt && node->op != Op::Le) continue;
+    functions |= is_libm_function(node->op);
     switch (node->op) {
       case Op::Add:
       case Op::Mul:
@@ -54,15 +55,6 @@ const DeviceRow& row_of(std::span<const NodeRef> roots) {
       case Op::FloorDiv:
       case Op::Sqrt:
       case Op::Cast: arithmetic = true; break;
-      case Op::Exp:
-      case Op::Exp2:
-      case Op::Log:
-      case Op::Log2:
-      case Op::Sin:
-      case Op::Cos:
-      case Op::Tanh:
-      case Op::Erf:
-      case Op::Pow: functions = true; break;
       case Op::ReduceSum:
       case Op::ReduceProd:
       case Op::ScatterAdd: sums = true; break;

@@ -129,9 +129,12 @@ TEST_CASE("narrow floats: functions come out at most one float beside") {
     GraphScope scope(graph);
     Program p(dtype);
     const Operands operands(dtype);
-    for (NodeRef node : {make(Op::Exp, {p.a}), make(Op::Exp2, {p.a}), make(Op::Log, {p.a}),
-                         make(Op::Log2, {p.a}), make(Op::Sin, {p.a}), make(Op::Cos, {p.a}),
-                         make(Op::Tanh, {p.a}), make(Op::Erf, {p.a}), make(Op::Pow, {p.a, p.b})}) {
+    for (NodeRef node :
+         {make(Op::Exp, {p.a}), make(Op::Exp2, {p.a}), make(Op::Log, {p.a}), make(Op::Log2, {p.a}),
+          make(Op::Sin, {p.a}), make(Op::Cos, {p.a}), make(Op::Tanh, {p.a}), make(Op::Erf, {p.a}),
+          make(Op::Pow, {p.a, p.b}), make(Op::Log10, {p.a}), make(Op::Log1p, {p.a}),
+          make(Op::Expm1, {p.a}), make(Op::Sinh, {p.a}), make(Op::Cosh, {p.a}),
+          make(Op::Asinh, {p.a}), make(Op::Erfc, {p.a}), make(Op::Atan2, {p.a, p.b})}) {
       const Found found = compare(both(node, p, operands), operands);
       CAPTURE(print(node));
       CAPTURE(found.first);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the coefficients of src/kernel/math_rules.cc: minimax polynomials, rounded to f32.
+"""Prints the coefficients of src/kernel/math_*: minimax polynomials, rounded to f32.
 
 usage: tools/minimax.py [NAME...]      needs mpmath; a few minutes for all of them
 
@@ -8,12 +8,12 @@ the polynomial into that of the result, which is printed in units of 2^-24 of it
 """
 import sys
 
-from mpmath import (atanh, cos, erf, erfc, exp, fabs, factorial, frexp, ldexp, log, log1p,
-                    lu_solve, matrix, mp, mpf, nint, pi, sign, sin, sqrt, tanh)
+from mpmath import (asinh, atan, atanh, cos, erf, erfc, exp, fabs, factorial, frexp, ldexp, log,
+                    log1p, lu_solve, matrix, mp, mpf, nint, pi, sign, sin, sinh, sqrt, tanh)
 
 mp.dps = 40
 TINY = mpf(10) ** -25
-LN2, ROOT2 = log(mpf(2)), sqrt(mpf(2))
+LN2, LN10, ROOT2 = log(mpf(2)), log(mpf(10)), sqrt(mpf(2))
 
 
 def f32(x):
@@ -92,10 +92,16 @@ def shifted(x):
     return x + TINY
 
 
+def erfc_ratio(q):
+    """erfc(x) e^x^2 (1 + 2x) - 1 for q = (x - 2) / (x + 2)."""
+    x = 2 * (1 + q) / (1 - q)
+    return exp(x * x) * erfc(x) * (1 + 2 * x) - 1
+
+
 FOURTH_ROOT = mpf(1) / 4
 ROOT_RANGE = (1 / ROOT2 - 1, ROOT2 - 1)
 ODD_LOG = ((ROOT2 - 1) / (ROOT2 + 1)) ** 2
-LOG2E = f32(1 / LN2)
+LOG2E, LOG10E = f32(1 / LN2), f32(1 / LN10)
 
 FITS = {
     # (e^r - 1 - r) / r^2
@@ -109,6 +115,9 @@ FITS = {
     # log2(1 + f) / f - f32's 1 / ln 2
     "log2": (lambda f: log_tail(1, 1 / LN2)(f) - LOG2E, 8, *ROOT_RANGE,
              lambda f: fabs(f) * LN2 / fabs(log1p(shifted(f)))),
+    # the same to base 10
+    "log10": (lambda f: log_tail(1, 1 / LN10)(f) - LOG10E, 8, *ROOT_RANGE,
+              lambda f: fabs(f) * LN10 / fabs(log1p(shifted(f)))),
     # (2 / ln 2 artanh(q) - 2 / ln 2 q) / q^3, in s = q^2
     "pow": (series(lambda k: 2 / LN2 / (2 * k + 3)), 3, 0, ODD_LOG,
             lambda s: s * LN2 / 2 * sqrt(shifted(s)) / atanh(sqrt(shifted(s)))),
@@ -123,11 +132,20 @@ FITS = {
     # (e^2r - 1) / r
     "tanh far": (series(lambda k: mpf(2) ** (k + 1) / factorial(k + 1)), 4, -LN2 / 4, LN2 / 4,
                  lambda r: fabs(r) * exp(-2 * r)),
+    # (sinh x - x) / x^3, (asinh x - x) / x^3 and (atan x - x) / x^3, in s = x^2
+    "sinh": (series(lambda k: 1 / factorial(2 * k + 3)), 3, 0, 1,
+             lambda s: s * sqrt(shifted(s)) / sinh(sqrt(shifted(s)))),
+    "asinh": (lambda s: (asinh(sqrt(shifted(s))) / sqrt(shifted(s)) - 1) / shifted(s), 5,
+              mpf(10) ** -12, mpf("0.5"), lambda s: s * sqrt(s) / asinh(sqrt(s))),
+    "atan": (lambda s: (atan(sqrt(shifted(s))) / sqrt(shifted(s)) - 1) / shifted(s), 8,
+             mpf(10) ** -12, 1, lambda s: s * sqrt(s) / atan(sqrt(s))),
     # erf(x) / x - 1, in s = x^2
     "erf near": (lambda s: erf(sqrt(s)) / sqrt(s) - 1, 6, mpf(10) ** -12, mpf("1.21"),
                  lambda s: sqrt(s) / erf(sqrt(s))),
     "erf far": (lambda x: erfc(x) ** FOURTH_ROOT, 7, mpf("1.1"), mpf(4),
                 lambda x: 4 * erfc(x) ** (1 - FOURTH_ROOT)),
+    # up to x = 10.2
+    "erfc": (erfc_ratio, 10, -1, mpf("0.672"), lambda q: 1 / (1 + erfc_ratio(q))),
 }
 
 

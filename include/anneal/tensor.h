@@ -203,6 +203,11 @@ Tensor operator!=(const Operand& a, const Operand& b);
 
 Tensor floor_divide(const Operand& a, const Operand& b);  // of floats as NumPy: inf // 1 is NaN
 Tensor pow(const Operand& a, const Operand& b);
+// ln(e^a + e^b), of numbers whose exponentials overflow too; of two equal infinities that infinity.
+Tensor logaddexp(const Operand& a, const Operand& b);
+// The angle of the point (x, y) in radians, -pi to pi, in all quadrants; zeros have a sign, and of
+// infinities both may be one, as in C.
+Tensor atan2(const Operand& y, const Operand& x);
 Tensor maximum(const Operand& a, const Operand& b);
 Tensor minimum(const Operand& a, const Operand& b);
 Tensor clamp(const Operand& x, Number low, Number high);
@@ -216,11 +221,23 @@ Tensor exp(const Operand& x);
 Tensor exp2(const Operand& x);
 Tensor log(const Operand& x);
 Tensor log2(const Operand& x);
+Tensor log10(const Operand& x);  // of the powers of ten that f32 holds exactly, the exponent
+Tensor log1p(const Operand& x);  // ln(1 + x), exact near 0
+Tensor expm1(const Operand& x);  // e^x - 1, exact near 0
 Tensor sin(const Operand& x);
 Tensor cos(const Operand& x);
 Tensor tan(const Operand& x);
+Tensor asin(const Operand& x);  // in -pi/2 to pi/2; NaN outside of -1 to 1
+Tensor acos(const Operand& x);  // in 0 to pi; NaN outside of -1 to 1
+Tensor atan(const Operand& x);  // in -pi/2 to pi/2
+Tensor sinh(const Operand& x);  // exact near 0; infinite only where the result is
+Tensor cosh(const Operand& x);
 Tensor tanh(const Operand& x);
+Tensor asinh(const Operand& x);  // exact near 0, finite of every finite number
+Tensor acosh(const Operand& x);  // exact near 1; NaN below 1
+Tensor atanh(const Operand& x);  // exact near 0; infinite at -1 and 1, NaN beyond
 Tensor erf(const Operand& x);
+Tensor erfc(const Operand& x);  // 1 - erf(x), exact where that is near 0
 Tensor sqrt(const Operand& x);
 Tensor rsqrt(const Operand& x);
 Tensor reciprocal(const Operand& x);

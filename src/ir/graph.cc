@@ -83,7 +83,7 @@ NodeRef Graph::try_make(Op op, DType given, std::span<const NodeRef> sources, Ar
     if (!source) throw InternalError(fmt::format("{}: a source is null", name(op)));
   assert(std::ranges::all_of(sources, [&](NodeRef source) { return owns(source); }));
   DType dtype = infer_dtype(op, given, sources);
-  KeyBuilder builder(static_cast<uint64_t>(op) | static_cast<uint64_t>(dtype) << 8 |
+  KeyBuilder builder(static_cast<uint64_t>(number(op)) | static_cast<uint64_t>(dtype) << 8 |
                      static_cast<uint64_t>(sources.size()) << 16);
   add_arg(builder, op, arg);
   for (NodeRef source : sources) builder.add(source->key);

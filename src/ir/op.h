@@ -9,7 +9,7 @@
 namespace anneal {
 
 enum class Op : uint8_t {
-#define OP(Name, ...) Name,
+#define OP(number, Name, ...) Name,
 #include "ir/ops.def"
 #undef OP
 };
@@ -19,6 +19,14 @@ inline constexpr int kOpCount = 0
 #include "ir/ops.def"
 #undef OP
     ;
+
+// What keys are made of: unlike its place in the table, an op keeps it when others join.
+inline constexpr uint8_t kOpNumbers[kOpCount] = {
+#define OP(number, ...) number,
+#include "ir/ops.def"
+#undef OP
+};
+constexpr uint8_t number(Op op) { return kOpNumbers[static_cast<int>(op)]; }
 
 enum class Tail : uint8_t { None, Dims, Pairs, Inputs };
 enum class ArgKind : uint8_t { None, Scalar, Axis, Axes, Symbol };
@@ -49,6 +57,9 @@ struct OpInfo {
   TypeRule type;
   uint8_t accepts;
   bool commutative;
+  double cost;            // nanoseconds of one result
+  double code;            // instructions of one result
+  std::string_view libm;  // the function of the C library; empty: none
   std::string_view meaning;
 };
 
@@ -57,6 +68,8 @@ std::string_view name(Op op);
 std::optional<Op> parse_op(std::string_view text);
 
 inline bool is_elementwise(Op op) { return info(op).shape == ShapeRule::Elementwise; }
+// A transcendental function: many instructions, in f64 a call of the C library.
+inline bool is_libm_function(Op op) { return !info(op).libm.empty(); }
 inline bool is_movement(Op op) { return op >= Op::Reshape && op <= Op::Flip; }
 inline bool is_reduce(Op op) { return op >= Op::ReduceSum && op <= Op::ReduceMin; }
 

@@ -75,10 +75,17 @@ double float_op(Op op, DType dtype, double a, double b) {
     case Op::Exp2:     return std::exp2(a);
     case Op::Log:      return std::log(a);
     case Op::Log2:     return std::log2(a);
+    case Op::Log10:    return std::log10(a);
+    case Op::Log1p:    return std::log1p(a);
+    case Op::Expm1:    return std::expm1(a);
     case Op::Sin:      return std::sin(a);
     case Op::Cos:      return std::cos(a);
+    case Op::Sinh:     return std::sinh(a);
+    case Op::Cosh:     return std::cosh(a);
     case Op::Tanh:     return std::tanh(a);
+    case Op::Asinh:    return std::asinh(a);
     case Op::Erf:      return std::erf(a);
+    case Op::Erfc:     return std::erfc(a);
     case Op::Floor:    return std::floor(a);
     case Op::Ceil:     return std::ceil(a);
     case Op::Trunc:    return std::trunc(a);
@@ -92,6 +99,7 @@ double float_op(Op op, DType dtype, double a, double b) {
     case Op::Max:      return float_max(a, b);
     case Op::Min:      return float_min(a, b);
     case Op::Pow:      return std::pow(a, b);
+    case Op::Atan2:    return std::atan2(a, b);
     default:           reject(op, dtype);
   }
 }

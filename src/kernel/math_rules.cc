@@ -3,48 +3,17 @@
 // maxima over every f32, which tests/math_rules_test.cc measures again.
 #include "kernel/math_rules.h"
 
-#include <initializer_list>
 #include <limits>
 
-#include "kernel/formula.h"
+#include "kernel/math_formulas.h"
 
 namespace anneal {
 namespace {
 
 using namespace captures;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-constexpr double kLog2E = 0x1.715476p+0;
-constexpr double kLn2 = 0x1.62e430p-1;  // f32's; 1.9e-9 too large
-
-// Added to a number below 2^22 it leaves the nearest integer in the low bits, where they can be
-// shifted into an exponent; subtracted again, that integer as a float.
-constexpr double kToInteger = 0x1.8p23;
-constexpr int kMantissaBits = 23;
-constexpr double kExponentBias = 127;
-// The same with room for scaled_in_two_steps(), which wants n + 2 * bias in the low bits.
-constexpr double kShift = kToInteger + 2 * kExponentBias;
-
-Formula integer_bits(Formula value) { return bitcast(value, DType::I32); }
-Formula float_of_bits(Formula bits) { return bitcast(bits, DType::F32); }
-Formula sign_bit(Formula value) {
-  return integer_bits(value) & std::numeric_limits<int32_t>::min();
-}
-
-// c0 + x (c1 + x (c2 + ...))
-Formula polynomial(Formula at, std::initializer_list<double> coefficients) {
-  const double* c = coefficients.end() - 2;
-  Formula sum = mul_add(at, c[1], c[0]);
-  while (c != coefficients.begin()) sum = mul_add(sum, at, *--c);
-  return sum;
-}
+using namespace math;
 
 // ---- exponentials
-
-// value * 2^n where shifted - kShift is n. -252 <= n <= 254.
-Formula scaled(Formula value, Formula shifted) { return scale(value, shifted - kShift); }
 
 // In two steps, so that only the last one rounds where the result is denormal.
 NodeRef scaled_in_two_steps(const Match& m) {
@@ -54,14 +23,10 @@ NodeRef scaled_in_two_steps(const Match& m) {
 
 // e^x = 2^n e^r with |r| <= ln(2) / 2. 0.90 ulp. From 89 on the result is infinite, to -104 zero.
 Formula exp_formula(Formula argument) {
-  // ln 2 in two parts, of which the first times n is exact.
-  constexpr double kLn2High = 0x1.62e400p-1, kLn2Low = 0x1.7f7d1cp-20;
   Formula v = at_most(at_least(argument, -104), 89);
   Formula shifted = mul_add(v, kLog2E, kShift), n = shifted - kShift;
   Formula r = mul_add(n, -kLn2Low, mul_add(n, -kLn2High, v));
-  return scaled(polynomial(r, {1, 1, 0x1.fffffcp-2, 0x1.55548cp-3, 0x1.555858p-5, 0x1.123de6p-7,
-                               0x1.6ac7f8p-10}),
-                shifted);
+  return scaled(mul_add(mul_add(exp_tail(r), r, 1), r, 1), shifted);
 }
 
 Formula exp2_polynomial(Formula r) {
@@ -84,7 +49,7 @@ struct Parts {
 };
 
 Parts split(Formula x) {
-  constexpr int32_t kRootHalf = 0x3f3504f3, kMantissa = (1 << kMantissaBits) - 1;
+  constexpr int32_t kMantissa = (1 << kMantissaBits) - 1;
   // Denormals are made normal first; subtracting from the bits takes it out of the exponent again.
   Formula denormal = x < 0x1p-126;
   Formula normal = integer_bits(where(denormal, x * 0x1p23, x));
@@ -95,18 +60,10 @@ Parts split(Formula x) {
           float_of_bits((above & kMantissa) + kRootHalf) - 1};
 }
 
-// What a logarithm is where its argument is no positive finite number.
-Formula with_log_specials(Formula x, Formula value) {
-  Formula finite = where(x < kInfinity, value, x);  // infinity and NaN are their own logarithms
-  return where(x == 0, -kInfinity, where(x < 0, kNan, finite));
-}
-
 // ln(1 + f) = f + f^2 P(f). 1.13 ulp.
 Formula log_formula(Formula argument) {
   auto [exponent, f] = split(argument);
-  Formula tail = polynomial(f, {-0.5, 0x1.5556d8p-2, -0x1.000382p-2, 0x1.98d7f8p-3, -0x1.53824cp-3,
-                                0x1.31741cp-3, -0x1.24328ep-3, 0x1.645f82p-4});
-  return with_log_specials(argument, mul_add(exponent, kLn2, mul_add(f * f, tail, f)));
+  return with_log_specials(argument, mul_add(exponent, kLn2, mul_add(f * f, log_tail(f), f)));
 }
 
 // log2(1 + f) = f / ln 2 + f P(f), where P begins with what f32's 1 / ln 2 lacks.
@@ -116,6 +73,17 @@ Formula log2_formula(Formula argument) {
       polynomial(f, {-0x1.34f202p-26, -0x1.715470p-1, 0x1.ec73d6p-2, -0x1.715c4ep-2, 0x1.26d386p-2,
                      -0x1.e95be6p-3, 0x1.b9c8f0p-3, -0x1.a87cdap-3, 0x1.01b6fep-3});
   return with_log_specials(argument, mul_add(f, kLog2E, tail * f) + exponent);
+}
+
+// The same to base 10. log10(2) is in two parts, of which the first times the exponent is exact.
+Formula log10_formula(Formula argument) {
+  constexpr double kLog10E = 0x1.bcb7b2p-2, kLog2High = 0x1.344000p-2, kLog2Low = 0x1.3509f8p-18;
+  auto [exponent, f] = split(argument);
+  Formula tail =
+      polynomial(f, {-0x1.6e2cd2p-26, -0x1.bcb7aap-3, 0x1.287c68p-3, -0x1.bcc124p-4, 0x1.630196p-4,
+                     -0x1.269f9ap-4, 0x1.09fb24p-4, -0x1.ff2256p-5, 0x1.364790p-5});
+  Formula low = mul_add(exponent, kLog2Low, tail * f);
+  return with_log_specials(argument, mul_add(exponent, kLog2High, mul_add(f, kLog10E, low)));
 }
 
 // ---- powers
@@ -299,11 +267,7 @@ Formula tanh_formula(Formula v) {
 // An odd polynomial below 1.1; else 1 - q^4, where the polynomial q is near erfc(x)^(1/4): far
 // flatter than erfc, and the fourth power brings its error down where erfc is small. 1.5 ulp.
 Formula erf_formula(Formula v) {
-  Formula square = v * v;
-  Formula near =
-      mul_add(polynomial(square, {0x1.06eba8p-3, -0x1.812734p-2, 0x1.ce2aa6p-4, -0x1.b7cde0p-6,
-                                  0x1.52ac24p-8, -0x1.9a3de0p-11, 0x1.2f80b2p-14}),
-              v, v);
+  Formula near = erf_near(v);
   Formula sign = sign_bit(v), size = abs(v);
   Formula root =
       polynomial(at_most(size, 4), {0x1.0153fep+0, -0x1.3aee98p-2, -0x1.0c3fb8p-4, -0x1.8e2064p-5,
@@ -329,10 +293,19 @@ const RuleSet kMathRules{
         {"exp2", op(Op::Exp2, x).when(is_f32), apply<exp2_formula>},
         {"log", op(Op::Log, x).when(is_f32), apply<log_formula>},
         {"log2", op(Op::Log2, x).when(is_f32), apply<log2_formula>},
+        {"log10", op(Op::Log10, x).when(is_f32), apply<log10_formula>},
+        {"log1p", op(Op::Log1p, x).when(is_f32), apply<log1p_formula>},
+        {"expm1", op(Op::Expm1, x).when(is_f32), apply<expm1_formula>},
         {"sin", op(Op::Sin, x).when(is_f32), apply<sin_formula<reduce_angle>>},
         {"cos", op(Op::Cos, x).when(is_f32), apply<cos_formula<reduce_angle>>},
         {"tanh", op(Op::Tanh, x).when(is_f32), apply<tanh_formula>},
+        {"sinh", op(Op::Sinh, x).when(is_f32), apply<sinh_formula>},
+        {"cosh", op(Op::Cosh, x).when(is_f32), apply<cosh_formula>},
+        {"asinh", op(Op::Asinh, x).when(is_f32), apply<asinh_formula>},
+        {"atan2", op(Op::Atan2, x, y).when(is_f32),
+         [](const Match& m) { return atan2_formula(Formula(m[x]), Formula(m[y])).node; }},
         {"erf", op(Op::Erf, x).when(is_f32), apply<erf_formula>},
+        {"erfc", op(Op::Erfc, x).when(is_f32), apply<erfc_formula>},
 
         // Powers that are a product, a quotient or a root.
         {"pow-two", op(Op::Pow, x, 2).when(is_f32),

@@ -14,7 +14,7 @@ void write_number(std::string& out, uint64_t number) {
 
 void write_instruction(std::string& out, size_t at, const Instruction& instruction) {
   out += static_cast<char>(instruction.code);
-  out += static_cast<char>(instruction.op);
+  out += static_cast<char>(number(instruction.op));
   out += static_cast<char>(instruction.dtype);
   write_number(out, instruction.lanes * 2u + (instruction.streaming ? 1 : 0));
   write_number(out, instruction.bits);

@@ -55,19 +55,8 @@ class FactorStager {
   static bool takes_long(NodeRef factor) {
     size_t steps = 0;
     for (NodeRef node : topological_order({&factor, 1})) {
-      switch (node->op) {
-        case Op::Exp:
-        case Op::Exp2:
-        case Op::Log:
-        case Op::Log2:
-        case Op::Sin:
-        case Op::Cos:
-        case Op::Tanh:
-        case Op::Erf:
-        case Op::Pow:
-        case Op::Threefry: return true;
-        default: steps += is_elementwise(node->op) && node->dtype != DType::Index ? 1 : 0;
-      }
+      if (is_libm_function(node->op) || node->op == Op::Threefry) return true;
+      steps += is_elementwise(node->op) && node->dtype != DType::Index ? 1 : 0;
     }
     return steps > kCheap;
   }

@@ -137,7 +137,7 @@ class Canonical {
       }
     }
     if (node->source_count == 0 && node->op != Op::Buffer) return node->key;
-    KeyBuilder look(static_cast<uint64_t>(node->op));
+    KeyBuilder look(number(node->op));
     look.add(static_cast<uint64_t>(node->dtype));
     look.add(node->shape->key);
     for (const Look& each : parts) look.add(each.*part);

@@ -12,8 +12,6 @@ namespace {
 
 // Kernels know 256 (kernel/axis_form.h), and split some of those they are given.
 constexpr size_t kMostAxes = 128;
-// The loop around a reduction, its accumulators and what is left over at its end.
-constexpr double kReduction = 16;
 
 // Axes of different sizes or depths. As canonical.cc names them: reductions that are not inside
 // each other share theirs.
@@ -39,31 +37,8 @@ size_t count_axes(const Fragment& fragment) {
 }  // namespace
 
 double code_size(NodeRef node) {
-  if (is_reduce(node->op) || is_reduce_over(node->op)) return kReduction;
-  switch (node->op) {
-    case Op::Const: return node->dtype == DType::Index ? 0 : 1;  // loaded from memory
-    case Op::Variable:
-    case Op::Buffer: return 0;
-    case Op::Sin:
-    case Op::Cos:
-    case Op::Pow: return 50;
-    case Op::Threefry: return 100;
-    case Op::Exp:
-    case Op::Exp2:
-    case Op::Log:
-    case Op::Log2:
-    case Op::Tanh:
-    case Op::Erf: return 16;
-    case Op::Gather:
-    case Op::AsIndex: return 32;
-    case Op::FloorDiv:
-    case Op::Mod: return 8;
-    case Op::Load:
-    case Op::Store:
-    case Op::StoreAdd: return 4;
-    case Op::Pad: return 4;  // two conditions
-    default: return is_movement(node->op) ? 0 : 1;
-  }
+  const bool is_size = node->op == Op::Const && node->dtype == DType::Index;
+  return is_size ? 0 : info(node->op).code;  // other constants are loaded from memory
 }
 
 double share_of_kernel(const Fragment& fragment, const Capabilities& capabilities) {

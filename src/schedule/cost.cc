@@ -19,25 +19,7 @@ double element_estimate(const Shape& shape) {
   return elements;
 }
 
-double compute_cost(NodeRef node) {
-  switch (node->op) {
-    case Op::Exp:
-    case Op::Exp2:
-    case Op::Log:
-    case Op::Log2:
-    case Op::Tanh:
-    case Op::Erf: return 0.3;
-    case Op::Sin:
-    case Op::Cos:
-    case Op::Pow:
-    case Op::Threefry: return 1.0;
-    case Op::Sqrt:
-    case Op::Div: return 0.15;
-    case Op::FloorDiv:
-    case Op::Mod: return 0.5;
-    default: return 0.02;
-  }
-}
+double compute_cost(NodeRef node) { return info(node->op).cost; }
 
 double memory_cost(DType dtype) { return 0.04 * static_cast<double>(byte_size(dtype)); }
 

@@ -21,21 +21,6 @@ namespace {
 // -|x|, with the derivative of -x at 0. abs() has none there, which every formula below would feel.
 Tensor minus_abs(const Tensor& x) { return where(x >= 0, -x, x); }
 
-// log(1 + x) for 0 <= x <= 1. What rounding takes from u = 1 + x is exactly x - (u - 1), and
-// log(u + lost) = log(u) + lost / u to first order. The exact sum has no such part: it has no
-// gradient.
-Tensor log1p(const Tensor& x) {
-  Tensor u = 1.0 + x;
-  return log(u) + gradient_stopped((x - (u - 1.0)) / u);
-}
-
-// e^x - 1 = tanh(x / 2) (e^x + 1) keeps the digits that the subtraction loses near 0. The gradient
-// is the plain form's, e^x.
-Tensor expm1(const Tensor& x) {
-  Tensor plain = exp(x) - 1.0;
-  return plain + gradient_stopped(tanh(x * 0.5) * (plain + 2.0) - plain);
-}
-
 // 1 / (1 + e^-x) for x >= 0 and e^x / (1 + e^x) below: e^-|x| never overflows.
 Tensor wide_sigmoid(const Tensor& x) {
   Tensor e = exp(minus_abs(x));
@@ -83,15 +68,15 @@ Tensor elu(const Operand& x, double alpha) {
 Tensor gelu(const Operand& x) {
   return in_wide("gelu", x, [](const Tensor& v) {
     // Halved first: 2v may overflow.
-    return with_named_gradient(v * 0.5 * (erf(v * (1 / std::numbers::sqrt2)) + 1.0), "gelu", {v});
+    return with_named_gradient(v * 0.5 * (erf(v * (1 / std::numbers::sqrt2)) + 1.0), "gelu", {},
+                               {v});
   });
 }
 
 // Phi(x) + x phi(x), in one piece.
-std::vector<Tensor> gelu_gradient(NodeRef node, const Tensor& gradient) {
-  const Tensor x = wrap(node->source(1));
+Tensor gelu_slope(const Tensor& x) {
   const Tensor phi = exp(x * x * -0.5) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
-  return {gradient * ((erf(x * (1 / std::numbers::sqrt2)) + 1.0) * 0.5 + x * phi)};
+  return (erf(x * (1 / std::numbers::sqrt2)) + 1.0) * 0.5 + x * phi;
 }
 
 namespace {
@@ -107,14 +92,14 @@ Tensor inner_tanh(const Tensor& u) { return tanh((u + u * u * u * kCube) * kInne
 Tensor gelu_tanh(const Operand& x) {
   return in_wide("gelu_tanh", x, [](const Tensor& v) {
     const Tensor value = v * 0.5 * (inner_tanh(clamp(v, -kFlatTanh, kFlatTanh)) + 1.0);
-    return with_named_gradient(value, "gelu_tanh", {v});
+    return with_named_gradient(value, "gelu_tanh", {}, {v});
   });
 }
 
-std::vector<Tensor> gelu_tanh_gradient(NodeRef node, const Tensor& gradient) {
-  const Tensor x = wrap(node->source(1)), u = clamp(x, -kFlatTanh, kFlatTanh), t = inner_tanh(u);
+Tensor gelu_tanh_slope(const Tensor& x) {
+  const Tensor u = clamp(x, -kFlatTanh, kFlatTanh), t = inner_tanh(u);
   const Tensor inner_slope = (u * u * (3 * kCube) + 1.0) * kInner;  // where t has a slope, u is x
-  return {gradient * ((t + 1.0) * 0.5 + u * 0.5 * ((1.0 - t * t) * inner_slope))};
+  return (t + 1.0) * 0.5 + u * 0.5 * ((1.0 - t * t) * inner_slope);
 }
 
 Tensor sigmoid(const Operand& x) { return in_wide("sigmoid", x, wide_sigmoid); }
@@ -141,17 +126,9 @@ Tensor mish(const Operand& x) {
 Tensor softmax(const Operand& x, int64_t axis) {
   return in_wide("softmax", x, [&](const Tensor& v) {
     Tensor e = exp(shifted(v, axis));
-    return with_named_gradient(e / sum(e, axis, true),
-                               fmt::format("softmax {}", checked_axis(axis, v.rank())), {v});
+    const auto along = static_cast<int64_t>(checked_axis(axis, v.rank()));
+    return with_named_gradient(e / sum(e, axis, true), "softmax", {along}, {v});
   });
-}
-
-// Made of the results, which those who use them have stored: no exponentials again.
-std::vector<Tensor> softmax_gradient(NodeRef node, const Tensor& gradient) {
-  const Tensor p = wrap(node);
-  const std::string symbol(node->arg.symbol->text());
-  const int64_t axis = std::stoll(symbol.substr(symbol.find(' ')));
-  return {p * (gradient - sum(p * gradient, axis, true))};
 }
 
 Tensor log_softmax(const Operand& x, int64_t axis) {

@@ -28,23 +28,6 @@ struct Conv {
   bool winograd;  // whether that may be used
 };
 
-// The numbers of a text, one after the other.
-class TextNumbers {
- public:
-  explicit TextNumbers(std::string_view text) : text_(text) {}
-  int64_t next() {
-    while (!text_.empty() && (text_[0] < '0' || text_[0] > '9')) text_.remove_prefix(1);
-    if (text_.empty()) throw InternalError("a convolution's gradient lacks a number");
-    int64_t number = 0;
-    for (; !text_.empty() && text_[0] >= '0' && text_[0] <= '9'; text_.remove_prefix(1))
-      number = number * 10 + (text_[0] - '0');
-    return number;
-  }
-
- private:
-  std::string_view text_;
-};
-
 void check_rank(const char* what, const Tensor& tensor, size_t space, const char* layout) {
   if (tensor.rank() != space + 2)
     fail(fmt::format("{} is {}, but needs {} axes", what, to_text(tensor.shape()), space + 2),
@@ -166,30 +149,24 @@ std::vector<NodeRef> grouped_sizes(const Conv& conv) {
 
 // ---- gradients
 
-constexpr std::string_view kDirect = " direct";
-
-std::string gradient_symbol(const char* name, const Conv& c) {
-  std::string text = fmt::format("{} {}", name, c.groups);
+ConvNumbers numbers_of(const Conv& c) {
+  ConvNumbers numbers{c.groups};
   for (const Window& w : c.windows)
-    text += fmt::format(" {} {} {}", w.stride, w.padding, w.dilation);
-  if (!c.winograd) text += kDirect;
-  return text;
+    numbers.insert(numbers.end(), {w.stride, w.padding, w.dilation});
+  if (!c.winograd) numbers.push_back(1);
+  return numbers;
 }
 
-// A convolution of x with a weight as a symbol says it.
-Conv conv_of(NodeRef node, const Tensor& x, const Tensor& weight) {
-  const std::string_view text = node->arg.symbol->text();
-  Conv c{x, weight, {}, x.rank() - 2, {}, {}, 1, !text.ends_with(kDirect)};
-  c.kernel = kernel_of(c.weight);
-  TextNumbers numbers(text);
-  c.groups = numbers.next();
-  for (size_t i = 0; i < c.space; ++i) {
-    const int64_t stride = numbers.next(), padding = numbers.next();
-    c.windows.push_back({c.kernel[i], stride, numbers.next(), padding});
+Conv conv_of(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight) {
+  const size_t space = x.rank() - 2, count = 1 + 3 * space;
+  if (numbers.size() < count) throw InternalError("a convolution's gradient lacks a number");
+  Conv c{x, weight, {}, space, kernel_of(weight), {}, numbers[0], numbers.size() == count};
+  for (size_t i = 0; i < space; ++i) {
+    const int64_t* w = &numbers[1 + 3 * i];
+    c.windows.push_back({c.kernel[i], w[0], w[2], w[1]});
   }
   return c;
 }
-Conv conv_of(NodeRef node) { return conv_of(node, wrap(node->source(1)), wrap(node->source(2))); }
 
 // Where Winograd's way could be gone.
 std::optional<Border> winograd_border(const Conv& c) {
@@ -205,8 +182,8 @@ std::optional<Border> winograd_border(const Conv& c) {
 // [groups, O / groups, C, kernel.., N, windows..].
 Tensor weight_gradient(const Conv& c, const Tensor& x, const Tensor& gradient) {
   if (auto border = winograd_border(c); border && winograd_pays(x, c.weight, *border))
-    return with_named_gradient(winograd_weights(x, gradient, *border),
-                               gradient_symbol("conv_weights", c), {x, gradient});
+    return with_named_gradient(winograd_weights(x, gradient, *border), "conv_weights",
+                               numbers_of(c), {x, gradient});
   NodeRef patches = node_of(sliding_windows(pad_windows(x, c.windows), c.windows));
   NodeRef g = node_of(gradient);
   std::vector<NodeRef> weight = grouped_sizes(c);  // [groups, O / groups, C, kernel..]
@@ -269,7 +246,7 @@ Tensor conv(const char* name, const Operand& x, const Operand& weight, const Ten
   check_groups(c.weight.dim(0), c.groups);
   check_bias(c, c.weight.dim(0));
   // Taken apart, the gradient of x would be a sum over every way a window can lie.
-  return add_bias(with_named_gradient(apply(c, c.x), gradient_symbol("conv", c), {c.x, c.weight}),
+  return add_bias(with_named_gradient(apply(c, c.x), "conv", numbers_of(c), {c.x, c.weight}),
                   c.bias);
 }
 
@@ -349,8 +326,8 @@ NodeRef adjoint_phase(const Conv& c, NodeRef y, const std::vector<Phase>& phases
 // The adjoint of a convolution, whose x has these sizes in space.
 Tensor adjoint(const Conv& c, const Tensor& y, const Sizes& sizes) {
   if (auto border = winograd_border(c); border && winograd_adjoint_pays(y, c.weight, *border))
-    return with_named_gradient(winograd_adjoint(y, c.weight, *border),
-                               gradient_symbol("conv_transpose", c), {y, c.weight});
+    return with_named_gradient(winograd_adjoint(y, c.weight, *border), "conv_transpose",
+                               numbers_of(c), {y, c.weight});
   Sizes steps;
   int64_t count = 1;
   for (size_t i = 0; i < c.space; ++i) {
@@ -417,9 +394,9 @@ Tensor conv_transpose(const char* name, const Operand& x, const Operand& weight,
            "pad less, or give x more elements");
     sizes.push_back(result);
   }
-  return add_bias(with_named_gradient(adjoint(c, c.x, sizes), gradient_symbol("conv_transpose", c),
-                                      {c.x, c.weight}),
-                  c.bias);
+  return add_bias(
+      with_named_gradient(adjoint(c, c.x, sizes), "conv_transpose", numbers_of(c), {c.x, c.weight}),
+      c.bias);
 }
 
 Sizes space_of(const Tensor& x) {
@@ -430,27 +407,35 @@ Sizes space_of(const Tensor& x) {
 
 }  // namespace
 
-std::vector<Tensor> conv_gradient(NodeRef node, const Tensor& gradient) {
-  Conv c = conv_of(node);
-  return {adjoint(c, gradient, space_of(c.x)), weight_gradient(c, c.x, gradient)};
+Tensor conv_forward(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight) {
+  return apply(conv_of(numbers, x, weight), x);
 }
 
-std::vector<Tensor> conv_weights_gradient(NodeRef node, const Tensor& gradient) {
-  Conv c = conv_of(node, wrap(node->source(1)), gradient);
-  const Tensor y = wrap(node->source(2));
-  return {adjoint(c, y, space_of(c.x)), apply(c, c.x)};
+Tensor conv_adjoint(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight,
+                    const Tensor& y) {
+  return adjoint(conv_of(numbers, x, weight), y, space_of(x));
 }
 
-std::vector<Tensor> conv_transpose_gradient(NodeRef node, const Tensor& gradient) {
-  Conv c = conv_of(node);
-  // With much output padding, more windows lie on the result than x has elements.
-  NodeRef of_x = node_of(apply(c, gradient)), x = node_of(c.x);
-  for (size_t axis = 2; axis < x->rank(); ++axis) {
-    Dim size(x->dim(axis));
-    x = pad_to(x, axis, 0, Dim(of_x->dim(axis)));
-    of_x = cut(of_x, axis, index_const(0), node_of(size));
-  }
-  return {wrap(of_x), weight_gradient(c, gradient, wrap(x))};
+Tensor conv_weight_gradient(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight,
+                            const Tensor& y) {
+  return weight_gradient(conv_of(numbers, x, weight), x, y);
+}
+
+// With much output padding, more windows lie on the result than x has elements.
+Tensor conv_transpose_adjoint(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight,
+                              const Tensor& y) {
+  NodeRef of_x = node_of(conv_forward(numbers, y, weight));
+  for (size_t axis = 2; axis < x.rank(); ++axis)
+    of_x = cut(of_x, axis, index_const(0), node_of(x)->dim(axis));
+  return wrap(of_x);
+}
+
+Tensor conv_transpose_weight_gradient(const ConvNumbers& numbers, const Tensor& x,
+                                      const Tensor& weight, const Tensor& y) {
+  NodeRef padded = node_of(x), of_x = node_of(conv_forward(numbers, y, weight));
+  for (size_t axis = 2; axis < x.rank(); ++axis)
+    padded = pad_to(padded, axis, 0, Dim(of_x->dim(axis)));
+  return weight_gradient(conv_of(numbers, x, weight), y, wrap(padded));
 }
 
 Tensor conv1d(const Operand& x, const Operand& weight, const Tensor& bias,

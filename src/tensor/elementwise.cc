@@ -78,6 +78,13 @@ Tensor real(const char* name, Op op, const Operand& x) {
   return wrap(make(op, {as_float(node_of(x))}));
 }
 
+Tensor real_binary(const char* name, Op op, const Operand& a, const Operand& b) {
+  CallScope call(name, a.where());
+  const DType dtype = meeting_dtype(std::array{&a, &b});
+  auto [left, right] = meet_in(is_float(dtype) ? dtype : DType::F32, a, b);
+  return wrap(make(op, {left, right}));
+}
+
 // A rounding: integers stay as they are.
 Tensor rounding(const char* name, Op op, const Operand& x) {
   CallScope call(name, x.where());
@@ -108,11 +115,9 @@ Tensor operator-(const Operand& a) {
 }
 
 Tensor operator/(const Operand& a, const Operand& b) {
-  CallScope call("divide", a.where());
-  const DType dtype = meeting_dtype(std::array{&a, &b});
-  auto [left, right] = meet_in(is_float(dtype) ? dtype : DType::F32, a, b);
-  return wrap(make(Op::Div, {left, right}));
+  return real_binary("divide", Op::Div, a, b);
 }
+Tensor atan2(const Operand& y, const Operand& x) { return real_binary("atan2", Op::Atan2, y, x); }
 
 Tensor operator&(const Operand& a, const Operand& b) { return bitwise("and", Op::And, a, b); }
 Tensor operator|(const Operand& a, const Operand& b) { return bitwise("or", Op::Or, a, b); }
@@ -223,10 +228,17 @@ Tensor exp(const Operand& x) { return real("exp", Op::Exp, x); }
 Tensor exp2(const Operand& x) { return real("exp2", Op::Exp2, x); }
 Tensor log(const Operand& x) { return real("log", Op::Log, x); }
 Tensor log2(const Operand& x) { return real("log2", Op::Log2, x); }
+Tensor log10(const Operand& x) { return real("log10", Op::Log10, x); }
+Tensor log1p(const Operand& x) { return real("log1p", Op::Log1p, x); }
+Tensor expm1(const Operand& x) { return real("expm1", Op::Expm1, x); }
 Tensor sin(const Operand& x) { return real("sin", Op::Sin, x); }
 Tensor cos(const Operand& x) { return real("cos", Op::Cos, x); }
+Tensor sinh(const Operand& x) { return real("sinh", Op::Sinh, x); }
+Tensor cosh(const Operand& x) { return real("cosh", Op::Cosh, x); }
 Tensor tanh(const Operand& x) { return real("tanh", Op::Tanh, x); }
+Tensor asinh(const Operand& x) { return real("asinh", Op::Asinh, x); }
 Tensor erf(const Operand& x) { return real("erf", Op::Erf, x); }
+Tensor erfc(const Operand& x) { return real("erfc", Op::Erfc, x); }
 Tensor sqrt(const Operand& x) { return real("sqrt", Op::Sqrt, x); }
 
 Tensor tan(const Operand& x) {

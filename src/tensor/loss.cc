@@ -112,7 +112,7 @@ struct Targets {
   Tensor reduced(const Tensor& losses, Reduction reduction) const {
     if (!ignored || reduction != Reduction::Mean) return anneal::reduced(losses, reduction);
     const Tensor counts = counted();
-    return with_named_gradient(sum(losses) / cast(sum(counts), losses.dtype()), "counted_mean",
+    return with_named_gradient(sum(losses) / cast(sum(counts), losses.dtype()), "counted_mean", {},
                                {losses, counts});
   }
 };
@@ -163,11 +163,9 @@ Tensor nll_loss(const Operand& log_probabilities, const Operand& target, Reducti
 // The shares of the losses follow from the targets alone. Stored, they are made before the scores
 // are there, and whoever goes through rows of scores reads one for each. They count by themselves:
 // the number that the loss is divided by is made where the loss is, behind the scores.
-std::vector<Tensor> counted_mean_gradient(NodeRef node, const Tensor& gradient) {
-  const Tensor losses = wrap(node->source(1)), counts = wrap(node->source(2));
+Tensor counted_share(const Tensor& counts, DType dtype) {
   const Tensor count = literal_dim(counts.size(), DType::I32) - sum(!counts);
-  const Tensor share = 1.0 / cast(count, losses.dtype());
-  return {gradient * contiguous(where(counts, share, 0)), {}};
+  return contiguous(where(counts, 1.0 / cast(count, dtype), 0));
 }
 
 Tensor mse_loss(const Operand& prediction, const Operand& target, Reduction reduction) {

@@ -1,23 +1,32 @@
 #include "tensor/named_gradient.h"
 
+#include <charconv>
+
+#include <fmt/format.h>
+
 #include "tensor/lift.h"
 
 namespace anneal {
 
-NamedGradient find_named_gradient(std::string_view symbol) {
-  const std::string_view name = symbol.substr(0, symbol.find(' '));
-  if (name == "conv") return conv_gradient;
-  if (name == "conv_transpose") return conv_transpose_gradient;
-  if (name == "conv_weights") return conv_weights_gradient;
-  if (name == "gelu") return gelu_gradient;
-  if (name == "gelu_tanh") return gelu_tanh_gradient;
-  if (name == "softmax") return softmax_gradient;
-  if (name == "counted_mean") return counted_mean_gradient;
-  return nullptr;
+GradientName gradient_name(NodeRef custom_grad) {
+  std::string_view text = custom_grad->arg.symbol->text();
+  GradientName result{text.substr(0, text.find(' ')), {}};
+  text.remove_prefix(result.name.size());
+  while (!text.empty()) {
+    text.remove_prefix(1);  // the space
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc()) break;  // a name of the user's, with spaces in it
+    result.numbers.push_back(number);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+  }
+  return result;
 }
 
-Tensor with_named_gradient(const Tensor& value, std::string_view symbol,
-                           const std::vector<Tensor>& inputs) {
+Tensor with_named_gradient(const Tensor& value, std::string_view name,
+                           const std::vector<int64_t>& numbers, const std::vector<Tensor>& inputs) {
+  std::string symbol(name);
+  for (int64_t number : numbers) symbol += fmt::format(" {}", number);
   std::vector<NodeRef> sources{node_of(value)};
   for (const Tensor& input : inputs) sources.push_back(node_of(input));
   return wrap(make(Op::CustomGrad, sources, Arg(current_graph().intern_symbol(symbol, 0, 0))));

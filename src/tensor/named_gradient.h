@@ -1,7 +1,9 @@
-// Gradients of compositions that have a better one than their parts give, found by name: a
-// custom_grad node then says all there is to know, in text too.
+// Marks values whose gradient is better than what their parts give: a custom_grad node that carries
+// the name of a row of transform/grad_rules.cc and the row's numbers, in text too. Below are the
+// compound expressions of those rows.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -11,27 +13,39 @@
 
 namespace anneal {
 
-// From the custom_grad node and the gradient of its value: one tensor an input.
-using NamedGradient = std::vector<Tensor> (*)(NodeRef node, const Tensor& gradient);
+// The name of a row and its numbers, which are never negative: "softmax 1" as text.
+struct GradientName {
+  std::string_view name;
+  std::vector<int64_t> numbers;
+};
+GradientName gradient_name(NodeRef custom_grad);
 
-// Null: there is none of that name, which is the part of the symbol before a space.
-NamedGradient find_named_gradient(std::string_view symbol);
+// The value, differentiated as the row says.
+Tensor with_named_gradient(const Tensor& value, std::string_view name,
+                           const std::vector<int64_t>& numbers, const std::vector<Tensor>& inputs);
 
-// The value, differentiated as the name says.
-Tensor with_named_gradient(const Tensor& value, std::string_view symbol,
-                           const std::vector<Tensor>& inputs);
+// ---- Parts of rows
 
-// "conv groups (stride padding dilation).." and the same of a transposed one: of x and weight.
-std::vector<Tensor> conv_gradient(NodeRef node, const Tensor& gradient);
-std::vector<Tensor> conv_transpose_gradient(NodeRef node, const Tensor& gradient);
-// Of the gradient of a convolution with respect to its weight: of x and the result's gradient.
-std::vector<Tensor> conv_weights_gradient(NodeRef node, const Tensor& gradient);
+// The slope of gelu and of its approximation.
+Tensor gelu_slope(const Tensor& x);
+Tensor gelu_tanh_slope(const Tensor& x);
+// What each loss has of the mean of those that count.
+Tensor counted_share(const Tensor& counts, DType dtype);
 
-// "gelu", "gelu_tanh", "softmax axis": of x.
-std::vector<Tensor> gelu_gradient(NodeRef node, const Tensor& gradient);
-std::vector<Tensor> gelu_tanh_gradient(NodeRef node, const Tensor& gradient);
-std::vector<Tensor> softmax_gradient(NodeRef node, const Tensor& gradient);
-// "counted_mean": of losses, and of which of them count.
-std::vector<Tensor> counted_mean_gradient(NodeRef node, const Tensor& gradient);
+// A convolution by its numbers: groups, then stride, padding and dilation of every spatial axis;
+// one more where Winograd's way must not be gone.
+using ConvNumbers = std::vector<int64_t>;
+// Of x with a weight, without a bias.
+Tensor conv_forward(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight);
+// What y, the gradient of the result, gives to x and to the weight.
+Tensor conv_adjoint(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight,
+                    const Tensor& y);
+Tensor conv_weight_gradient(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight,
+                            const Tensor& y);
+// The same of a transposed one.
+Tensor conv_transpose_adjoint(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight,
+                              const Tensor& y);
+Tensor conv_transpose_weight_gradient(const ConvNumbers& numbers, const Tensor& x,
+                                      const Tensor& weight, const Tensor& y);
 
 }  // namespace anneal

@@ -67,12 +67,25 @@ RuleContext context_of(NodeRef node) {
   return context;
 }
 
-// A user's own rule: nothing to the value, what the function says to the inputs.
+// Of the row that a name stands for: its inputs are what follows the value.
+Parts named_parts(const NamedGradientRule& rule, NodeRef node, const Tensor& gradient) {
+  RuleContext context;
+  context.node = node;
+  context.y = wrap(node);
+  context.g = gradient;
+  context.n = gradient_name(node).numbers;
+  std::span<const NodeRef> inputs = node->tensors().subspan(1);
+  if (!inputs.empty()) context.a = wrap(inputs[0]);
+  if (inputs.size() > 1) context.b = wrap(inputs[1]);
+  return rule.apply(context);
+}
+
+// A rule by name or a user's own: nothing to the value, what it says to the inputs.
 Parts custom_parts(NodeRef node, const Tensor& gradient) {
   const auto* backward = static_cast<const Backward*>(current_graph().attached(node));
-  const NamedGradient named = find_named_gradient(node->arg.symbol->text());
+  const NamedGradientRule* named = named_gradient_rule(gradient_name(node).name);
   if (!backward && !named) throw InternalError("custom_grad: its function is gone");
-  Parts parts = named ? named(node, gradient) : (*backward)(gradient);
+  Parts parts = named ? named_parts(*named, node, gradient) : (*backward)(gradient);
   size_t wanted = node->tensors().size() - 1;
   if (parts.size() != wanted)
     fail(fmt::format("a custom gradient answered {} tensors for {} inputs", parts.size(), wanted),

@@ -15,7 +15,7 @@
 namespace anneal {
 namespace {
 
-constexpr double kLn2 = std::numbers::ln2;
+constexpr double kLn2 = std::numbers::ln2, kLn10 = std::numbers::ln10;
 constexpr double kTwoOverSqrtPi = 2 * std::numbers::inv_sqrtpi;
 
 // clang-format off
@@ -27,10 +27,17 @@ const DerivativeRule kForwardRules[] = {
     JVP(Exp2, kLn2 * y * da),
     JVP(Log, da / a),
     JVP(Log2, da / (kLn2 * a)),
+    JVP(Log10, da / (kLn10 * a)),
+    JVP(Log1p, da / (a + 1)),
+    JVP(Expm1, exp(a) * da),
     JVP(Sin, cos(a) * da),
     JVP(Cos, -sin(a) * da),
+    JVP(Sinh, cosh(a) * da),
+    JVP(Cosh, sinh(a) * da),
     JVP(Tanh, (1 - y * y) * da),
+    JVP(Asinh, da / sqrt(1 + a * a)),
     JVP(Erf, kTwoOverSqrtPi * exp(-a * a) * da),
+    JVP(Erfc, -kTwoOverSqrtPi * exp(-a * a) * da),
     JVP(Floor, none()),
     JVP(Ceil, none()),
     JVP(Trunc, none()),
@@ -45,6 +52,7 @@ const DerivativeRule kForwardRules[] = {
     JVP(Min, winner_share(a < b, a, b) * da, winner_share(b < a, a, b) * db),
     JVP(Pow, where(b == 0, 0, b * pow(a, b - 1)) * da,
              where(a > 0, y * log(where(a > 0, a, 1)), 0) * db),
+    JVP(Atan2, b / (a * a + b * b) * da, -a / (a * a + b * b) * db),
     JVP(Where, none(), where(a, db, 0), where(a, 0, dc)),
     JVP(Cast, float_part(da, y)),
 

@@ -36,21 +36,6 @@ const llvm::APInt* constant_of(Value* value) {
   return integer ? &integer->getValue() : nullptr;
 }
 
-const char* library_name(Op op) {
-  switch (op) {
-    case Op::Exp: return "exp";
-    case Op::Exp2: return "exp2";
-    case Op::Log: return "log";
-    case Op::Log2: return "log2";
-    case Op::Sin: return "sin";
-    case Op::Cos: return "cos";
-    case Op::Tanh: return "tanh";
-    case Op::Erf: return "erf";
-    case Op::Pow: return "pow";
-    default: return nullptr;
-  }
-}
-
 }  // namespace
 
 unsigned lanes_of(Value* value) {
@@ -146,7 +131,7 @@ Value* Arithmetic::float_op(Op op, Value* a, Value* b) {
     case Op::Scale: return scales_ ? scale_by_instruction(a, b) : scale(a, b);
     default: break;
   }
-  if (const char* function = library_name(op)) return library_call(function, a, b);
+  if (is_libm_function(op)) return library_call(info(op).libm, a, b);
   throw InternalError(fmt::format("{} of floats has no code", name(op)));
 }
 
@@ -292,7 +277,7 @@ Value* Arithmetic::float_quotient(Value* a, Value* b) {
   return builder_.CreateFPTrunc(choose(builder_.CreateFCmpOEQ(y, zero), ratio, whole), type);
 }
 
-Value* Arithmetic::library_call(const char* name, Value* a, Value* b) {
+Value* Arithmetic::library_call(std::string_view name, Value* a, Value* b) {
   llvm::LLVMContext& context = builder_.getContext();
   llvm::Module* module = builder_.GetInsertBlock()->getModule();
   llvm::Type* wide = llvm::Type::getDoubleTy(context);

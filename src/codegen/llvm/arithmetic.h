@@ -60,7 +60,7 @@ class Arithmetic {
   llvm::Value* threefry(std::span<const Operand> operands);
   llvm::Value* bitcast(llvm::Value* value, DType from, DType to);
   // For every lane a call of C's function for double.
-  llvm::Value* library_call(const char* name, llvm::Value* a, llvm::Value* b);
+  llvm::Value* library_call(std::string_view name, llvm::Value* a, llvm::Value* b);
 
   // Between f32 and formats narrower than it, which are integers of their bits.
   llvm::Value* widen(llvm::Value* bits, DType from);

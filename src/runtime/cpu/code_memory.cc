@@ -22,36 +22,38 @@ struct LibraryFunction {
   uintptr_t address;
 };
 
-using OfDouble = double (*)(double);
-using OfFloat = float (*)(float);
-
 template <typename Function>
 uintptr_t address_of(Function* function) {
   return reinterpret_cast<uintptr_t>(function);
 }
+// Of one number or of two; of the overloads, the one for T.
+template <typename T>
+uintptr_t address_of(T (*function)(T)) {
+  return reinterpret_cast<uintptr_t>(function);
+}
+template <typename T>
+uintptr_t address_of(T (*function)(T, T)) {
+  return reinterpret_cast<uintptr_t>(function);
+}
 
-#define OF_BOTH(name)                                      \
-  {#name, address_of(static_cast<OfDouble>(::name))}, {    \
-    #name "f", address_of(static_cast<OfFloat>(::name##f)) \
-  }
+// The function of f64 that the table names, and its twin of f32, which LLVM may call instead.
+#define OF_BOTH(name) \
+  {#name, address_of<double>(::name)}, { #name "f", address_of<float>(::name##f) }
+#define Libm(name) OF_BOTH(name),
+#define NoLibm
+#define OP(number, Name, text, sources, tail, arg, shape, type, accepts, commutative, cost, code, \
+           libm, meaning)                                                                         \
+  libm
 
-// What code may call: arithmetic that LLVM leaves to the library, on some targets or on all.
+// What code may call: the functions of the op table, and arithmetic that LLVM leaves to the
+// library, on some targets or on all.
 const LibraryFunction kLibrary[] = {
-    OF_BOTH(exp),
-    OF_BOTH(exp2),
-    OF_BOTH(log),
-    OF_BOTH(log2),
-    OF_BOTH(sin),
-    OF_BOTH(cos),
-    OF_BOTH(tanh),
-    OF_BOTH(erf),
+#include "ir/ops.def"
     OF_BOTH(floor),
     OF_BOTH(ceil),
     OF_BOTH(trunc),
     OF_BOTH(nearbyint),
     OF_BOTH(sqrt),
-    {"pow", address_of(static_cast<double (*)(double, double)>(::pow))},
-    {"powf", address_of(static_cast<float (*)(float, float)>(::powf))},
     {"fmod", address_of(static_cast<double (*)(double, double)>(::fmod))},
     {"fma", address_of(static_cast<double (*)(double, double, double)>(::fma))},
     {"fmaf", address_of(static_cast<float (*)(float, float, float)>(::fmaf))},
@@ -61,6 +63,9 @@ const LibraryFunction kLibrary[] = {
     {"memcpy", address_of(static_cast<void* (*)(void*, const void*, size_t)>(::memcpy))},
     {"memset", address_of(static_cast<void* (*)(void*, int, size_t)>(::memset))},
 };
+#undef OP
+#undef NoLibm
+#undef Libm
 #undef OF_BOTH
 
 uintptr_t find_library_function(std::string_view name) {
