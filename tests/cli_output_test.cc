@@ -113,7 +113,8 @@ TEST_CASE("cli output: with --json a failure ends the stream as an object") {
   CHECK(contains(wrong["hint"].get<std::string>(), "did you mean nanogpt?"));
   CHECK(wrong["exit"] == 2);
 
-  const Run late = with_errors("train mlp --data digits --steps 9 --lr 1e30 --json");
+  // Standard output alone: a slow machine says on the other one what it compiles.
+  const Run late = anneal_run("train mlp --data digits --steps 9 --lr 1e30 --json");
   CHECK(late.code == 1);
   std::istringstream lines(late.output);
   std::string line, last;
@@ -170,8 +171,10 @@ TEST_CASE("cli output: whoever waits for a large model is told what is being don
   if (ms > 2200) CHECK(told);
   if (ms < 2000) CHECK_FALSE(told);
   CHECK_FALSE(contains(run.output, "\x1b"));
-  // A model that is small is there at once.
-  CHECK(anneal_run(fmt::format("{} --steps 1 2>&1 >/dev/null", kSmall)).output == "");
+  // A model that is small is there at once, but on a machine that is busy.
+  const Clock::time_point start = Clock::now();
+  const std::string said = anneal_run(fmt::format("{} --steps 1 2>&1 >/dev/null", kSmall)).output;
+  if (seconds_since(start) < 2) CHECK(said == "");
 }
 
 TEST_CASE("cli output: sample writes each character when it is made") {

@@ -159,12 +159,25 @@ class ErrorBounds {
       case Op::Sqrt:
         return plus(ea ? make(Op::Div, {ea, make(Op::Sqrt, {least(a, ea)})}) : nullptr,
                     rounding(node, kArithmeticRoundings));
+      case Op::Sinh:
+      case Op::Cosh: {  // whose slopes are below e^|x|
+        NodeRef most = ea ? make(Op::Min, {plus(abs(a), ea), number(a, 60)}) : nullptr;
+        return by_slope(node, most ? make(Op::Exp, {most}) : nullptr);
+      }
+      case Op::Atan2: {  // whose slopes are at most 1 / b, for b above zero
+        NodeRef spread = plus(ea, eb);
+        return plus(spread ? make(Op::Div, {spread, least(b, eb)}) : nullptr,
+                    rounding(node, kFunctionRoundings));
+      }
       case Op::Exp:
+      case Op::Expm1:
       case Op::Exp2: {
         NodeRef slope = ea ? make(Op::Exp, {make(Op::Min, {plus(a, ea), number(a, 60)})}) : nullptr;
         return by_slope(node, slope);
       }
       case Op::Log:
+      case Op::Log10:
+      case Op::Log1p:
       case Op::Log2: {
         NodeRef slope = ea ? make(Op::Div, {number(a, 1.5), least(a, ea)}) : nullptr;
         // Near one the result is small, but its argument is rounded as ever.
@@ -174,6 +187,8 @@ class ErrorBounds {
       case Op::Cos:
         return plus(by_slope(node, number(node, 1)), number(node, 4 * unit(node->dtype)));
       case Op::Tanh:
+      case Op::Asinh:
+      case Op::Erfc:
       case Op::Erf: return by_slope(node, number(node, 1.2));
       default: return anything_where(number(node, 1));
     }

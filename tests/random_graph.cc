@@ -26,11 +26,12 @@ constexpr DType kFloats[] = {DType::F32,  DType::F32, DType::F32, DType::F16,
                              DType::F32,  DType::F16, DType::F32, DType::F8E5M2};
 constexpr DType kIntegers[] = {DType::I32, DType::I64, DType::U8,  DType::I32, DType::U32,
                                DType::I8,  DType::I16, DType::U16, DType::U64, DType::I32};
-constexpr Op kFloatUnary[] = {Op::Neg, Op::Abs,   Op::Sqrt, Op::Exp,   Op::Exp2,
-                              Op::Log, Op::Log2,  Op::Sin,  Op::Cos,   Op::Tanh,
-                              Op::Erf, Op::Floor, Op::Ceil, Op::Trunc, Op::Round};
+constexpr Op kFloatUnary[] = {Op::Neg,  Op::Abs,   Op::Sqrt,  Op::Exp,   Op::Exp2,  Op::Log,
+                              Op::Log2, Op::Sin,   Op::Cos,   Op::Tanh,  Op::Erf,   Op::Floor,
+                              Op::Ceil, Op::Trunc, Op::Round, Op::Log10, Op::Log1p, Op::Expm1,
+                              Op::Sinh, Op::Cosh,  Op::Asinh, Op::Erfc};
 constexpr Op kFloatBinary[] = {Op::Add, Op::Mul, Op::Add, Op::Mul, Op::Max, Op::Min,
-                               Op::Div, Op::Pow, Op::Lt,  Op::Le,  Op::Eq};
+                               Op::Div, Op::Pow, Op::Lt,  Op::Le,  Op::Eq,  Op::Atan2};
 constexpr Op kIntBinary[] = {Op::Add, Op::Mul, Op::FloorDiv, Op::Mod, Op::Max, Op::Min, Op::And,
                              Op::Or,  Op::Xor, Op::Shl,      Op::Shr, Op::Lt,  Op::Le,  Op::Eq};
 constexpr Op kBoolBinary[] = {Op::And, Op::Or, Op::Xor, Op::Lt, Op::Le, Op::Eq};
@@ -278,13 +279,20 @@ class Generator {
     const Op op = one_of(kFloatUnary);
     switch (op) {
       case Op::Exp:
-      case Op::Exp2: return make(op, {bounded(a, 3)});
+      case Op::Exp2:
+      case Op::Expm1:
+      case Op::Sinh:
+      case Op::Cosh:
+      case Op::Erfc: return make(op, {bounded(a, 3)});
       case Op::Sqrt:
       case Op::Log:
-      case Op::Log2: return make(op, {positive(a)});
+      case Op::Log2:
+      case Op::Log10:
+      case Op::Log1p: return make(op, {positive(a)});
       case Op::Sin:
       case Op::Cos:
       case Op::Tanh:
+      case Op::Asinh:
       case Op::Erf: return make(op, {bounded(a, 16)});
       case Op::Floor:
       case Op::Ceil:
@@ -301,7 +309,8 @@ class Generator {
     const Op op = one_of(kFloatBinary);
     NodeRef b = like(a);
     switch (op) {
-      case Op::Div: return make(op, {a, positive(b)});
+      case Op::Div:
+      case Op::Atan2: return make(op, {a, positive(b)});
       case Op::Pow:
         return chance(50) ? make(op, {positive(bounded(a, 4)), bounded(b, 2)})
                           : make(op, {positive(a), number(a, one_of(kFloatConstants))});
@@ -675,7 +684,7 @@ class Generator {
   };
   static constexpr Kind kKinds[] = {
       {&Generator::unary, 14},     {&Generator::binary, 26},        {&Generator::where, 6},
-      {&Generator::cast, 8},       {&Generator::bitcast, 2},        {&Generator::reduce, 9},
+      {&Generator::cast, 8},       {&Generator::bitcast, 3},        {&Generator::reduce, 9},
       {&Generator::normalise, 6},  {&Generator::matrix_product, 5}, {&Generator::move, 12},
       {&Generator::move_often, 5}, {&Generator::windows, 3},        {&Generator::gather, 4},
       {&Generator::scatter, 3},    {&Generator::random_bits, 2},    {&Generator::new_leaf, 3},

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <numbers>
 
 #include <fmt/format.h>
 
@@ -132,6 +133,17 @@ struct Transfer {
       case Op::Exp2: return rounded(std::exp2(a().low), std::exp2(a().high), moderate);
       case Op::Log: return rounded(std::log(a().low), std::log(a().high), positive);
       case Op::Log2: return rounded(std::log2(a().low), std::log2(a().high), positive);
+      case Op::Log10: return rounded(std::log10(a().low), std::log10(a().high), positive);
+      case Op::Log1p: return rounded(std::log1p(a().low), std::log1p(a().high), positive);
+      case Op::Expm1: return rounded(std::expm1(a().low), std::expm1(a().high), moderate);
+      case Op::Sinh: return rounded(std::sinh(a().low), std::sinh(a().high), moderate);
+      case Op::Cosh: return rounded(1, std::cosh(a().magnitude()), moderate);
+      case Op::Asinh: return rounded(std::asinh(a().low), std::asinh(a().high));
+      case Op::Erfc: return rounded(std::erfc(a().high), std::erfc(a().low));
+      case Op::Atan2: {
+        const double half = std::numbers::pi / 2;
+        return rounded(a().low < 0 ? -half : 0, a().high > 0 ? half : 0, b().low >= kLeast);
+      }
       case Op::Sin:
       case Op::Cos: return rounded(-1, 1, a().magnitude() <= 100);
       case Op::Tanh: return rounded(std::tanh(a().low), std::tanh(a().high));
