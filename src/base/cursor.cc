@@ -38,6 +38,22 @@ void Cursor::skip_blanks() {
 
 void Cursor::skip_line() { offset_ = std::min(text_.find('\n', offset_), text_.size()); }
 
+void Cursor::skip_comment() {
+  skip_blanks();
+  if (peek() == '/' && peek(1) == '/') skip_line();
+}
+
+bool Cursor::next_line() {
+  skip_comment();
+  while (accept('\n')) skip_comment();
+  return !at_end();
+}
+
+void Cursor::end_of_line() {
+  skip_comment();
+  if (!at_end() && peek() != '\n') fail("expected the end of the line, found " + found());
+}
+
 bool Cursor::accept(char wanted) { return accept(std::string_view(&wanted, 1)); }
 
 bool Cursor::accept(std::string_view wanted) {

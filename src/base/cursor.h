@@ -39,6 +39,12 @@ class Cursor {
   // Up to the line end, which stays.
   void skip_line();
 
+  // Of texts with one statement a line, in which // begins a comment: past blanks and a comment; to
+  // the next line with something on it, if there is one; and an error unless this one ends here.
+  void skip_comment();
+  bool next_line();
+  void end_of_line();
+
   // Moves past the text if it comes next.
   bool accept(char wanted);
   bool accept(std::string_view wanted);

@@ -48,11 +48,11 @@ class Parser {
   }
 
   std::variant<std::vector<NodeRef>, ParseError> run() {
-    while (!cursor_.failed() && next_line()) {
+    while (!cursor_.failed() && cursor_.next_line()) {
       if (returned_) {
         cursor_.fail("nothing may follow return");
       } else if (statement()) {
-        end_of_line();
+        cursor_.end_of_line();
       }
     }
     if (!cursor_.failed() && !returned_) cursor_.fail("expected return before the end of the text");
@@ -64,24 +64,7 @@ class Parser {
  private:
   // ---- layout ----
 
-  void skip() {
-    cursor_.skip_blanks();
-    if (cursor_.peek() == '/' && cursor_.peek(1) == '/') cursor_.skip_line();
-  }
-
-  // Moves to the next line with something on it.
-  bool next_line() {
-    skip();
-    while (cursor_.accept('\n')) skip();
-    return !cursor_.at_end();
-  }
-
-  void end_of_line() {
-    skip();
-    if (!cursor_.at_end() && cursor_.peek() != '\n')
-      cursor_.fail(fmt::format("expected the end of the line, found {}", cursor_.found()));
-  }
-
+  void skip() { cursor_.skip_comment(); }
   bool accept(char wanted) { return skip(), cursor_.accept(wanted); }
   bool expect(char wanted) { return skip(), cursor_.expect(wanted); }
   bool expect_word(std::string_view wanted) { return skip(), cursor_.expect(wanted); }

@@ -138,9 +138,9 @@ class Parser {
   }
 
   std::variant<Program, TextError> run() {
-    while (!cursor_.failed() && next_line()) {
+    while (!cursor_.failed() && cursor_.next_line()) {
       statement();
-      end_of_line();
+      cursor_.end_of_line();
     }
     if (!cursor_.failed() && !named_) fail("expected program NAME");
     if (!cursor_.failed() && !open_.empty()) fail("expected end before the end of the text");
@@ -151,21 +151,7 @@ class Parser {
  private:
   void fail(std::string message) { cursor_.fail(std::move(message)); }
 
-  void skip() {
-    cursor_.skip_blanks();
-    if (cursor_.peek() == '/' && cursor_.peek(1) == '/') cursor_.skip_line();
-  }
-  bool next_line() {
-    skip();
-    while (cursor_.accept('\n')) skip();
-    return !cursor_.at_end();
-  }
-  void end_of_line() {
-    skip();
-    if (!cursor_.at_end() && cursor_.peek() != '\n')
-      fail(fmt::format("expected the end of the line, found {}", cursor_.found()));
-  }
-
+  void skip() { cursor_.skip_comment(); }
   bool accept(std::string_view wanted) { return skip(), cursor_.accept(wanted); }
   void expect(std::string_view wanted) { skip(), cursor_.expect(wanted); }
   std::string_view word() { return skip(), cursor_.take_while(is_letter_or_digit); }

@@ -25,7 +25,7 @@ struct Capabilities {
   bool stage_products = true;    // operands of products are worth copying into fast memory
   int vector_registers = 32;
   int cores = 1;  // that share the cells of a kernel, where lanes are parts of registers
-  // Of an f16 in fast memory that units for products of matrices read (see Code::MatrixLoad); 0:
+  // Of an f16 in fast memory that units for products of matrices read (see Code::MatrixLeft); 0:
   // there are none, or sums of products shall be as exact as f32 makes them.
   int matrix_element_bytes = 0;
   double least_matrix_work = 1 << 29;       // multiplications of a product that is worth it
