@@ -1,4 +1,4 @@
-#include "busy.h"
+#include "cli/busy.h"
 
 #include <chrono>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "cache.h"
+#include "cli/cache.h"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@
 #include <anneal/error.h>
 
 #include "base/environment.h"
-#include "failure.h"
-#include "json.h"
-#include "output.h"
+#include "cli/failure.h"
+#include "cli/json.h"
+#include "cli/output.h"
 #include "runtime/cpu/kernel_folder.h"
 
 namespace anneal::cli {

@@ -1,12 +1,12 @@
-#include "chosen_device.h"
+#include "cli/chosen_device.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "failure.h"
-#include "library_messages.h"
-#include "runtime/executor.h"
+#include "cli/failure.h"
+#include "cli/library_messages.h"
+#include "runtime/execute/executor.h"
 
 namespace anneal::cli {
 

@@ -6,7 +6,7 @@
 
 #include <anneal/device.h>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 
 namespace anneal::cli {
 

@@ -1,4 +1,4 @@
-#include "compile_progress.h"
+#include "cli/compile_progress.h"
 
 #include <chrono>
 #include <cstdio>
@@ -9,7 +9,7 @@
 
 #include <anneal/progress.h>
 
-#include "busy.h"
+#include "cli/busy.h"
 
 namespace anneal::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "failure.h"
+#include "cli/failure.h"
 
 #include <cstdio>
 
@@ -7,8 +7,8 @@
 
 #include "anneal_version.h"
 #include "base/environment.h"
-#include "json.h"
-#include "output.h"
+#include "cli/json.h"
+#include "cli/output.h"
 
 namespace anneal::cli {
 namespace {

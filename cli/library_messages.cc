@@ -1,4 +1,4 @@
-#include "library_messages.h"
+#include "cli/library_messages.h"
 
 #include <cstdio>
 

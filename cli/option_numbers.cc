@@ -1,4 +1,4 @@
-#include "option_numbers.h"
+#include "cli/option_numbers.h"
 
 #include <charconv>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "failure.h"
+#include "cli/failure.h"
 
 namespace anneal::cli {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "ir/build.h"
 #include "ir/infer.h"
-#include "kernel/math_rules.h"
+#include "kernel/body/math_rules.h"
 #include "runtime/cpu/code_memory.h"
 #include "tensor/named_gradient.h"
 #include "transform/derivative.h"
@@ -54,22 +54,22 @@ std::string squeezed(const std::string& text) {
   return std::regex_replace(std::regex_replace(text, spaces, " "), ends, "");
 }
 
-struct Place {
+struct BufferRef {
   std::string title;
   std::vector<std::string> files, lines;
 };
 
 // The numbered sections of the page: the files in their titles and the lines of their fences.
-std::vector<Place> places_of_page() {
+std::vector<BufferRef> places_of_page() {
   std::istringstream page(read_source("docs/adding-an-op.md"));
-  std::vector<Place> places;
+  std::vector<BufferRef> places;
   static const std::regex numbered("## \\d+\\. .*"), quoted("`([^`]+)`");
   bool in_fence = false, in_place = false;
   for (std::string line; std::getline(page, line);) {
     if (!in_fence && line.starts_with("## ")) {
       in_place = std::regex_match(line, numbered);
       if (!in_place) continue;
-      Place place{line, {}, {}};
+      BufferRef place{line, {}, {}};
       for (std::sregex_iterator at(line.begin(), line.end(), quoted), end; at != end; ++at)
         place.files.push_back((*at)[1]);
       places.push_back(place);
@@ -85,9 +85,9 @@ std::vector<Place> places_of_page() {
 }  // namespace
 
 TEST_CASE("adding an op: the page shows lines that are there") {
-  const std::vector<Place> places = places_of_page();
+  const std::vector<BufferRef> places = places_of_page();
   CHECK(places.size() == 10);
-  for (const Place& place : places) {
+  for (const BufferRef& place : places) {
     CAPTURE(place.title);
     CHECK(!place.files.empty());
     CHECK(!place.lines.empty());

@@ -5,8 +5,8 @@
 #include <functional>
 #include <span>
 
+#include "body/kernel_body.h"
 #include "ir/interpreter.h"
-#include "schedule/kernel_body.h"
 
 namespace anneal {
 

@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "body/kernel_body.h"
 #include "ir/build.h"
 #include "ir/index.h"
-#include "schedule/kernel_body.h"
 
 namespace anneal {
 

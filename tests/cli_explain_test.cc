@@ -39,7 +39,7 @@ TEST_CASE("cli explain: every public function is explained by what it becomes") 
   REQUIRE(names.contains("matmul"));
   for (const std::string& name : names) {
     if (kNotComputed.contains(name)) continue;
-    INFO(name << " needs a row in cli/functions.cc");
+    INFO(name << " needs a row in cli/inspect/functions.cc");
     const Run run = anneal_run(fmt::format("explain {} --json", name));
     REQUIRE(run.code == 0);
     const Json shown = Json::parse(run.output);

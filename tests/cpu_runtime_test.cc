@@ -18,7 +18,7 @@
 #include "runtime/cpu/kernel_folder.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/thread_pool.h"
-#include "runtime/executor.h"
+#include "runtime/execute/executor.h"
 
 using namespace anneal;
 

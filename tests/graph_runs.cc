@@ -15,7 +15,7 @@
 #include "kernel/lower.h"
 #include "program_interpreter.h"
 #include "runtime/cpu/kernel_cache.h"
-#include "schedule/memory_plan.h"
+#include "schedule/memory/memory_plan.h"
 #include "transform/simplify.h"
 
 namespace anneal {
@@ -66,7 +66,7 @@ std::vector<std::string> optional_passes(std::initializer_list<std::string_view>
 }
 
 ScheduleOptions options_of(const Toggle& toggle, const Capabilities& capabilities = with_tiles()) {
-  ScheduleOptions options{capabilities, toggle.names, toggle.eagerness};
+  ScheduleOptions options{capabilities, toggle.names, toggle.threshold_scale};
   if (toggle.most_operations > 0) options.capabilities.most_operations = toggle.most_operations;
   return options;
 }
@@ -106,7 +106,7 @@ std::vector<int64_t> sizes_of(const KernelPart& part,
 // What is for values too large for fast memory is for small ones, too, where there is little.
 Capabilities memory_of(const Toggle& toggle) {
   Capabilities capabilities;
-  if (toggle.eagerness > 1) {
+  if (toggle.threshold_scale > 1) {
     capabilities.nearest_memory_bytes = 1 << 9;
     capabilities.fast_memory_bytes = capabilities.tile_memory_bytes = 1 << 10;
   }
@@ -285,8 +285,9 @@ class DeviceRun {
       own_.emplace_back(nullptr);
       const bool arena = schedule.buffers[i].is_temporary();
       if (arena || plan.bytes[i] == 0) {
-        places_.push_back(arena && plan.offsets[i] >= 0 ? Place{arena_->handle(), plan.offsets[i]}
-                                                        : Place{});
+        places_.push_back(arena && plan.offsets[i] >= 0
+                              ? BufferRef{arena_->handle(), plan.offsets[i]}
+                              : BufferRef{});
         continue;
       }
       own_.back() = device.allocate(plan.bytes[i]);
@@ -320,7 +321,7 @@ class DeviceRun {
   std::vector<Value> values_;
   std::unique_ptr<DeviceMemory> arena_;
   std::vector<std::unique_ptr<DeviceMemory>> own_;  // null for temporaries, and what is empty
-  std::vector<Place> places_;
+  std::vector<BufferRef> places_;
 };
 
 }  // namespace
@@ -328,7 +329,7 @@ class DeviceRun {
 std::string Toggle::text() const {
   return fmt::format(
       "without {}{}{}", names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")),
-      eagerness > 1 ? ", eagerly" : "", most_operations > 0 ? ", in short kernels" : "");
+      threshold_scale > 1 ? ", eagerly" : "", most_operations > 0 ? ", in short kernels" : "");
 }
 
 const std::vector<Toggle>& schedule_toggles() {
@@ -336,7 +337,7 @@ const std::vector<Toggle>& schedule_toggles() {
     std::vector<Toggle> all = toggles_of(optional_passes(
         {"graph", "fusion", "fragments"}, {"inline", "in-place", "divide", "merge"}));
     for (size_t i = 0, count = all.size(); i < count; ++i)
-      all.push_back({all[i].names, all[i].eagerness, kFewOperations});
+      all.push_back({all[i].names, all[i].threshold_scale, kFewOperations});
     return all;
   }();
   return toggles;

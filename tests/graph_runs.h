@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph_check.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "schedule_runner.h"
 
 namespace anneal {
@@ -15,7 +15,7 @@ namespace anneal {
 struct Toggle {
   std::vector<std::string> names = {};  // of passes and transformations to leave out
   // What is for large sizes is for small ones, too: the scheduler's, or as if memory was scarce.
-  double eagerness = 1;
+  double threshold_scale = 1;
   int64_t most_operations = 0;  // of one kernel; 0: as many as usual
 
   std::string text() const;

@@ -10,7 +10,7 @@
 
 #include "error_text.h"
 #include "ir/graph.h"
-#include "runtime/canonical_program.h"
+#include "runtime/program/canonical_program.h"
 #include "transform/simplify.h"
 
 using namespace anneal;

@@ -10,7 +10,7 @@
 #include <anneal/device.h>
 
 #include "ir/build.h"
-#include "kernel/math_rules.h"
+#include "kernel/body/math_rules.h"
 #include "transform/simplify.h"
 #include "ulp.h"
 

@@ -13,8 +13,8 @@
 
 #include <anneal/anneal.h>
 
+#include "body/axis_bounds.h"
 #include "ir/index.h"
-#include "schedule/axis_bounds.h"
 #include "schedule/schedule.h"
 #include "transform/simplify.h"
 
@@ -178,7 +178,8 @@ TEST_CASE("kernel counts: the reason of a stored value is what decided it") {
   for (int i = 0; i < 8; ++i) value = sin(value) * other + tanh(value);
   CHECK(reasons_of({sum(value, 0), sum(value * 3, 1)}) == Reasons{UnfusedReason::Reuse});
   // The passes that would compute it where it is used are left out.
-  CHECK(reasons_of({sum(exp(square) * 2, 1)}, {.capabilities = {}, .disabled = {"inline", "group"}})
+  CHECK(reasons_of({sum(exp(square) * 2, 1)},
+                   {.capabilities = {}, .disabled = {"inline", "fuse-rows"}})
             .contains(UnfusedReason::Disabled));
 }
 
@@ -196,7 +197,7 @@ TEST_CASE("kernel counts: the score of a class is read, not looked for") {
     return count;
   };
   CHECK(comparisons({}) == 0);
-  CHECK(comparisons({"pick"}) == 1);
+  CHECK(comparisons({"pick-terms"}) == 1);
 }
 
 TEST_CASE("kernel counts: many threads do not wait for additions in turn") {
@@ -226,8 +227,8 @@ Schedule scheduled(const std::vector<Tensor>& tensors, const Capabilities& capab
 
 Capabilities many_threads() {
   Capabilities gpu;
-  gpu.group_threads = 128;
-  gpu.most_group_threads = 256;
+  gpu.workgroup_threads = 128;
+  gpu.most_workgroup_threads = 256;
   gpu.parallel_threads = 65536;
   return gpu;
 }
@@ -298,7 +299,7 @@ TEST_CASE("kernel counts: slopes of activations are made where these are") {
   };
   for (auto* activation : {&gelu, &gelu_tanh}) {
     CHECK(kernels_with_exp(activation, {}) == std::pair(1, 2));
-    CHECK(kernels_with_exp(activation, {"slopes"}) == std::pair(2, 3));
+    CHECK(kernels_with_exp(activation, {"activation-gradient"}) == std::pair(2, 3));
   }
   // A rectifier's costs nothing.
   auto values_stored = [&](const std::vector<std::string>& disabled) {
@@ -306,7 +307,7 @@ TEST_CASE("kernel counts: slopes of activations are made where these are") {
     return schedule_program(simplified(grad(sum(y * y), {x, up})), ScheduleOptions{gpu, disabled})
         .buffers.size();
   };
-  CHECK(values_stored({}) == values_stored({"slopes"}));
+  CHECK(values_stored({}) == values_stored({"activation-gradient"}));
 }
 
 TEST_CASE("kernel counts: products of masked values know the mask") {

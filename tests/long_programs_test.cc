@@ -15,9 +15,9 @@
 #include <anneal/anneal.h>
 #include <anneal/device.h>
 
-#include "runtime/distinct_bodies.h"
-#include "schedule/code_size.h"
-#include "schedule/memory_plan.h"
+#include "runtime/program/distinct_bodies.h"
+#include "schedule/fuse/code_size.h"
+#include "schedule/memory/memory_plan.h"
 #include "tensor/lift.h"
 #include "transform/simplify.h"
 
@@ -36,7 +36,7 @@ std::vector<Capabilities> devices_to_try() {
   Capabilities registers, groups;
   registers.tiles = true;
   registers.max_buffers = 1024;
-  groups.group_threads = groups.most_group_threads = 256;
+  groups.workgroup_threads = groups.most_workgroup_threads = 256;
   groups.parallel_threads = 1 << 16;
   groups.max_buffers = 10;
   return {registers, groups};
@@ -113,7 +113,7 @@ TEST_CASE("long programs: kernels stay short and scheduling stays linear") {
   for (const Capabilities& capabilities : devices_to_try())
     for (const models::LongProgram& program : models::long_programs()) {
       CAPTURE(program.name);
-      CAPTURE(capabilities.group_threads);
+      CAPTURE(capabilities.workgroup_threads);
       const int64_t steps = std::max<int64_t>(24, program.steps / kFewer);
       const Effort one = effort_of(program, steps, capabilities);
       const Effort more = effort_of(program, steps * kTimes, capabilities);

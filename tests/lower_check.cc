@@ -10,7 +10,7 @@
 #include "body_interpreter.h"
 #include "ir/interpreter.h"
 #include "kernel/lower.h"
-#include "kernel/program_content.h"
+#include "kernel/program/program_content.h"
 #include "program_interpreter.h"
 
 namespace anneal {
@@ -47,7 +47,7 @@ Value random_value(DType dtype, int64_t elements, std::mt19937_64& random) {
   Value value{dtype, {elements}, {}};
   for (int64_t i = 0; i < elements; ++i) {
     const int64_t number = static_cast<int64_t>(random() % 17) - 8;
-    // No zeros: divided by one, what a mask leaves out would be NaN (kernel/reach.h).
+    // No zeros: divided by one, what a mask leaves out would be NaN (kernel/body/masked_range.h).
     const double real = (static_cast<double>(number) + 0.5) / 4;
     const Scalar scalar = is_float(dtype) ? Scalar::of(dtype, real) : Scalar::of_int(dtype, number);
     value.payload.push_back(scalar.bits());
@@ -57,8 +57,8 @@ Value random_value(DType dtype, int64_t elements, std::mt19937_64& random) {
 
 Capabilities matrix_device() {
   Capabilities capabilities;
-  capabilities.group_threads = 128;
-  capabilities.most_group_threads = 256;
+  capabilities.workgroup_threads = 128;
+  capabilities.most_workgroup_threads = 256;
   capabilities.parallel_threads = 1024;
   capabilities.vector_bytes = 4 * 128;
   capabilities.vector_registers = 64;
@@ -108,11 +108,11 @@ void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, u
   ways[8].capabilities = narrow_device();
   ways[8].disabled = {"vectorise"};
   ways[9].capabilities = narrow_device();
-  ways[9].disabled = {"one-pass"};
+  ways[9].disabled = {"online-reduction"};
   ways[10].capabilities = narrow_device();
   ways[10].disabled = {"stage"};
-  ways[11].disabled = {"reach"};
-  ways[12].disabled = {"choices"};
+  ways[11].disabled = {"masked-range"};
+  ways[12].disabled = {"unswitch-axes"};
   ways[13].capabilities = matrix_device();
   ways[14].capabilities = matrix_device();
   ways[14].capabilities.fast_memory_bytes = 1 << 15;  // for smaller rectangles

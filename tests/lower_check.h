@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/interpreter.h"
-#include "kernel/program.h"
+#include "kernel/program/program.h"
 #include "schedule/schedule.h"
 
 namespace anneal {

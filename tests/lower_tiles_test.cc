@@ -23,7 +23,7 @@ TEST_CASE("lower: attention in tiles, forward and backward") {
     for (const Tensor& result : results) roots.push_back(result.node());
     ScheduleOptions options;
     options.capabilities.tiles = true;
-    options.eagerness = 1 << 20;
+    options.threshold_scale = 1 << 20;
     const Schedule schedule = schedule_program(simplify_program(roots), options);
     GraphScope inner(*schedule.graph);
     size_t tiled = 0;

@@ -5,7 +5,7 @@
 
 #include "reference_device.h"
 #include "runtime/cpu/cpu_device.h"
-#include "runtime/executor.h"
+#include "runtime/execute/executor.h"
 
 int main(int count, char** arguments) {
   anneal::add_device("reference", [] {

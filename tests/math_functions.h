@@ -1,12 +1,12 @@
 // A function of f32 with its rule applied, run as kernels run it; shared by the tests of
-// kernel/math_rules.h.
+// kernel/body/math_rules.h.
 #pragma once
 
 #include <random>
 #include <utility>
 
 #include "ir/build.h"
-#include "kernel/math_rules.h"
+#include "kernel/body/math_rules.h"
 #include "ulp.h"
 
 namespace anneal::testing::math_functions {

@@ -1,4 +1,4 @@
-// The functions of two numbers of kernel/math_rules.h, pow and atan2, against the C library in
+// The functions of two numbers of kernel/body/math_rules.h, pow and atan2, against the C library in
 // double: error in ulp over draws with dangers of their own, special values, instructions.
 #include <array>
 #include <numbers>

@@ -1,6 +1,6 @@
-// The functions of kernel/math_rules.h against the C library in double: error in ulp over all f32,
-// special values, and how many instructions each takes.
-#include "kernel/math_rules.h"
+// The functions of kernel/body/math_rules.h against the C library in double: error in ulp over all
+// f32, special values, and how many instructions each takes.
+#include "kernel/body/math_rules.h"
 
 #include <bit>
 #include <functional>

@@ -14,18 +14,18 @@ using namespace anneal;
 namespace {
 
 // Whatever its size.
-Schedule scheduled(const std::vector<Tensor>& results, double eagerness) {
+Schedule scheduled(const std::vector<Tensor>& results, double threshold_scale) {
   std::vector<NodeRef> roots;
   for (const Tensor& result : results) roots.push_back(result.node());
   ScheduleOptions options;
   options.capabilities = matrix_device();
-  options.eagerness = eagerness;
+  options.threshold_scale = threshold_scale;
   options.disabled = {"split-reduce"};
   return schedule_program(simplify_program(roots), options);
 }
 
-Schedule scheduled(const Tensor& result, double eagerness = 1 << 20) {
-  return scheduled(std::vector{result}, eagerness);
+Schedule scheduled(const Tensor& result, double threshold_scale = 1 << 20) {
+  return scheduled(std::vector{result}, threshold_scale);
 }
 
 bool has_matrices(const Program& program) {

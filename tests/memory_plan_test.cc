@@ -1,5 +1,5 @@
 // Where temporaries live: no two that are alive at once overlap, and the peak is what is used.
-#include "schedule/memory_plan.h"
+#include "schedule/memory/memory_plan.h"
 
 #include <algorithm>
 #include <chrono>

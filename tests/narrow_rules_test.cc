@@ -10,7 +10,7 @@
 #include "ir/interpreter.h"
 #include "ir/print.h"
 #include "ir/verify.h"
-#include "kernel/math_rules.h"
+#include "kernel/body/math_rules.h"
 
 using namespace anneal;
 

@@ -1,6 +1,6 @@
 // Numbers of the host that change from step to step: they become inputs of what was compiled, so
 // that a loop stops compiling at its third step, and results stay the interpreter's.
-#include "runtime/number_inputs.h"
+#include "runtime/capture/number_inputs.h"
 
 #include <array>
 #include <cmath>
@@ -16,8 +16,8 @@
 #include "ir/interpreter.h"
 #include "op_case_runner.h"
 #include "runtime/cpu/cpu_device.h"
-#include "runtime/evaluator.h"
-#include "runtime/executor.h"
+#include "runtime/execute/evaluator.h"
+#include "runtime/execute/executor.h"
 
 using namespace anneal;
 

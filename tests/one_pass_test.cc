@@ -1,13 +1,12 @@
 // Softmax and what is made of it in one pass over blocks of a row, from plain tensor programs.
-#include "kernel/one_pass.h"
-
 #include <cmath>
 
 #include <doctest/doctest.h>
 
 #include <anneal/anneal.h>
 
-#include "kernel/stage_factors.h"
+#include "kernel/body/hoist_prologue.h"
+#include "kernel/body/online_reduction.h"
 #include "lower_check.h"
 #include "schedule/schedule.h"
 #include "transform/simplify.h"
@@ -24,7 +23,7 @@ Schedule schedule_in_tiles(const std::vector<Tensor>& results) {
   for (const Tensor& result : results) roots.push_back(result.node());
   ScheduleOptions options;
   options.capabilities.tiles = true;
-  options.eagerness = 1 << 20;
+  options.threshold_scale = 1 << 20;
   return schedule_program(simplify_program(roots), options);
 }
 
@@ -52,7 +51,7 @@ Passes passes_of(const std::vector<Tensor>& results, const Capabilities& capabil
       for (const KernelPart& part : phase) {
         if (part.body.tiles.empty()) continue;
         ++passes.kernels;
-        const KernelBody body = one_pass(stage_factors(part.body), capabilities);
+        const KernelBody body = online_reductions(hoist_prologues(part.body), capabilities);
         passes.loops.push_back(body.block_axes.size());
         for (NodeRef tile : body.tiles)
           passes.largest = std::max(passes.largest, static_value(tile->dim(0)));
@@ -155,7 +154,7 @@ TEST_CASE("one pass: sizes that are known later") {
   for (const Kernel& kernel : schedule.kernels)
     for (const KernelPhase& phase : kernel.phases)
       for (const KernelPart& part : phase) {
-        in_blocks += one_pass(part.body, little_memory()).block_axes.size();
+        in_blocks += online_reductions(part.body, little_memory()).block_axes.size();
         for (const int64_t size : {1, 7, 8, 9, 33, 64}) check_lowering(part.body, {size});
       }
   CHECK(in_blocks == 1);

@@ -158,7 +158,7 @@ TEST_CASE("pipeline: every pass has one name in its stage, and what can be left 
     CHECK(seen.emplace(row.stage, row.name).second);
   }
   const std::vector<std::string> names = names_to_disable();
-  for (const char* name : {"tile", "stage", "merge", "one-pass", "identities/mul-one"})
+  for (const char* name : {"tile", "stage", "merge", "online-reduction", "identities/mul-one"})
     CHECK(std::ranges::count(names, name) == 1);
   for (const char* name : {"strip", "rangeify", "math"})
     CHECK(std::ranges::count(names, name) == 0);
@@ -171,9 +171,9 @@ TEST_CASE("passes of the program: left out, shown and timed by options") {
   const Run dumped = with_errors("kernels mlp --forward --dump-after merge-axes");
   CHECK(contains(dumped.output, "// after kernel body, merge-axes"));
   const Run timed = with_errors("kernels mlp --forward --time-passes");
-  for (const char* pass : {"rangeify", "group", "one-pass", "math"})
+  for (const char* pass : {"rangeify", "fuse-rows", "online-reduction", "math"})
     CHECK(contains(timed.output, pass));
-  CHECK(!contains(plain.output, "one-pass"));
+  CHECK(!contains(plain.output, "online-reduction"));
   const Run trained = with_errors("train mlp --steps 1 --data digits --time-passes");
   CHECK(trained.code == 0);
   CHECK(contains(trained.output, "rangeify"));

@@ -9,8 +9,8 @@
 
 #include <anneal/anneal.h>
 
-#include "kernel/analysis.h"
-#include "kernel/plan.h"
+#include "kernel/plan/analysis.h"
+#include "kernel/plan/plan.h"
 #include "schedule/schedule.h"
 #include "target/target.h"
 #include "tensor/lift.h"

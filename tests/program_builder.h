@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ir/scalar.h"
-#include "kernel/program.h"
+#include "kernel/program/program.h"
 
 namespace anneal::testing {
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "ir/interpreter.h"
-#include "kernel/program.h"
+#include "kernel/program/program.h"
 
 namespace anneal {
 

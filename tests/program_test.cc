@@ -1,11 +1,11 @@
 // What makes a Program valid, and its text.
-#include "kernel/program.h"
+#include "kernel/program/program.h"
 
 #include <algorithm>
 
 #include <doctest/doctest.h>
 
-#include "kernel/program_content.h"
+#include "kernel/program/program_content.h"
 #include "program_builder.h"
 
 using namespace anneal;

@@ -12,7 +12,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "kernel/program_content.h"
+#include "kernel/program/program_content.h"
 #include "kernel_runner.h"
 #include "lower_check.h"
 #include "program_interpreter.h"

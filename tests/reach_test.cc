@@ -1,6 +1,4 @@
 // Masks that say which part of a row counts.
-#include "kernel/reach.h"
-
 #include <limits>
 #include <optional>
 
@@ -8,8 +6,9 @@
 
 #include <anneal/anneal.h>
 
-#include "kernel/axes.h"
-#include "kernel/stage_factors.h"
+#include "kernel/body/axes.h"
+#include "kernel/body/hoist_prologue.h"
+#include "kernel/body/masked_range.h"
 #include "lower_check.h"
 #include "schedule/schedule.h"
 #include "transform/simplify.h"
@@ -32,7 +31,7 @@ Found reach_of(const std::vector<Tensor>& results) {
   for (const Tensor& result : results) roots.push_back(result.node());
   ScheduleOptions options;
   options.capabilities.tiles = true;
-  options.eagerness = 1 << 20;
+  options.threshold_scale = 1 << 20;
   const Schedule schedule = schedule_program(simplify_program(roots), options);
   GraphScope scope(*schedule.graph);
   Found found;
@@ -42,9 +41,9 @@ Found reach_of(const std::vector<Tensor>& results) {
         check_lowering(part.body);
         if (part.body.tiles.empty()) continue;
         ++found.kernels;
-        const KernelBody body = find_reach(stage_factors(drop_trivial_axes(part.body)));
-        if (!body.reaches.empty())
-          found.windows.emplace_back(body.reaches[0].first, body.reaches[0].last);
+        const KernelBody body = find_masked_ranges(hoist_prologues(drop_trivial_axes(part.body)));
+        if (!body.masked_ranges.empty())
+          found.windows.emplace_back(body.masked_ranges[0].first, body.masked_ranges[0].last);
       }
   return found;
 }

@@ -11,7 +11,7 @@
 namespace anneal {
 namespace {
 
-std::byte* address(Place place) { return static_cast<std::byte*>(place.memory) + place.offset; }
+std::byte* address(BufferRef place) { return static_cast<std::byte*>(place.memory) + place.offset; }
 
 class ReferenceMemory : public DeviceMemory {
  public:
@@ -120,7 +120,7 @@ class CheckedExecutable : public Executable {
   void run_phase(const RunArguments& arguments, int phase) const {
     const std::vector<int64_t> counts = counts_.evaluate(arguments.sizes);
     std::vector<Bytes> copies(dtypes_.size());
-    std::vector<Place> places(arguments.buffers.begin(), arguments.buffers.end());
+    std::vector<BufferRef> places(arguments.buffers.begin(), arguments.buffers.end());
     for (const KernelPart& part : *phases_[static_cast<size_t>(phase)])
       for (int argument : part.arguments) {
         const auto i = static_cast<size_t>(argument);
@@ -178,8 +178,10 @@ class CheckedDevice : public Device {
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override { return inner_->allocate(bytes); }
   int64_t available_bytes() const override { return inner_->available_bytes(); }
   bool shares_host_memory() const override { return true; }
-  void copy_in(std::span<const std::byte> from, Place to) override { inner_->copy_in(from, to); }
-  void copy_out(Place from, std::span<std::byte> to) override { inner_->copy_out(from, to); }
+  void copy_in(std::span<const std::byte> from, BufferRef to) override {
+    inner_->copy_in(from, to);
+  }
+  void copy_out(BufferRef from, std::span<std::byte> to) override { inner_->copy_out(from, to); }
 
  private:
   std::unique_ptr<Device> inner_;
@@ -202,10 +204,10 @@ class ReferenceDevice : public Device {
   }
   int64_t available_bytes() const override { return options_.available_bytes; }
   bool shares_host_memory() const override { return options_.shares_host_memory; }
-  void copy_in(std::span<const std::byte> from, Place to) override {
+  void copy_in(std::span<const std::byte> from, BufferRef to) override {
     std::ranges::copy(from, address(to));
   }
-  void copy_out(Place from, std::span<std::byte> to) override {
+  void copy_out(BufferRef from, std::span<std::byte> to) override {
     std::copy_n(address(from), to.size(), to.data());
   }
 

@@ -8,9 +8,9 @@
 #include "base/key.h"
 #include "codegen/target_kernels.h"
 #include "codegen/wgsl/gpu_kernel.h"
-#include "kernel/program_content.h"
-#include "runtime/distinct_bodies.h"
-#include "schedule/statistics.h"
+#include "kernel/program/program_content.h"
+#include "runtime/program/distinct_bodies.h"
+#include "schedule/work_count.h"
 #include "symbolic/bounds.h"
 #include "transform/simplify.h"
 

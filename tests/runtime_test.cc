@@ -14,9 +14,9 @@
 #include "error_text.h"
 #include "ir/interpreter.h"
 #include "reference_device.h"
-#include "runtime/compiled_program.h"
 #include "runtime/cpu/cpu_device.h"
-#include "runtime/executor.h"
+#include "runtime/execute/executor.h"
+#include "runtime/program/compiled_program.h"
 #include "tensor/lift.h"
 #include "transform/simplify.h"
 

@@ -1,10 +1,9 @@
 // Work counted from kernel bodies written by hand.
-#include "schedule/statistics.h"
-
 #include <doctest/doctest.h>
 
 #include "ir/build.h"
 #include "ir/index.h"
+#include "schedule/work_count.h"
 
 using namespace anneal;
 

@@ -70,13 +70,13 @@ TEST_CASE("target: named ones make sense") {
       CHECK(hardware.vector_registers >= capabilities.vector_registers);
       CHECK(hardware.l1_bytes < hardware.l2_bytes);
       CHECK(hardware.l2_bytes < hardware.l3_bytes);
-      CHECK(capabilities.group_threads == 0);
+      CHECK(capabilities.workgroup_threads == 0);
       CHECK_FALSE(target.triple.empty());
     } else {
       CHECK(hardware.workgroup_bytes >= 16 << 10);
       CHECK(hardware.max_workgroup_threads >= 256);
       CHECK(hardware.subgroup_min <= hardware.subgroup_max);
-      CHECK(capabilities.most_group_threads <= hardware.max_workgroup_threads);
+      CHECK(capabilities.most_workgroup_threads <= hardware.max_workgroup_threads);
       CHECK(capabilities.workgroup_bytes == hardware.workgroup_bytes);
       CHECK_FALSE(capabilities.f64);
     }

@@ -1,6 +1,6 @@
 // Runs elementwise scalar nodes on vectors in real f32, as kernels do and the interpreter does not:
 // what a device would answer, fast enough to try millions of inputs. Knows the ops that formulas of
-// kernel/math_rules.h are made of.
+// kernel/body/math_rules.h are made of.
 #pragma once
 
 #include <array>

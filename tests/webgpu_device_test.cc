@@ -16,8 +16,8 @@
 
 #include "codegen/wgsl/gpu_kernel.h"
 #include "error_text.h"
-#include "runtime/evaluator.h"
-#include "runtime/executor.h"
+#include "runtime/execute/evaluator.h"
+#include "runtime/execute/executor.h"
 #include "runtime/webgpu/pipeline_cache.h"
 #include "schedule/schedule.h"
 #include "tensor/lift.h"

@@ -9,7 +9,7 @@
 #include <anneal/anneal.h>
 
 #include "codegen/wgsl/library.h"
-#include "codegen/wgsl/unused.h"
+#include "codegen/wgsl/unused_lines.h"
 #include "lower_check.h"
 #include "schedule/schedule.h"
 #include "transform/simplify.h"
@@ -21,10 +21,10 @@ namespace {
 Capabilities gpu_capabilities() {
   Capabilities gpu;
   gpu.max_buffers = 8;
-  gpu.group_threads = 128;
-  gpu.most_group_threads = 256;
+  gpu.workgroup_threads = 128;
+  gpu.most_workgroup_threads = 256;
   gpu.parallel_threads = 65536;
-  gpu.vector_bytes = 4 * gpu.group_threads;
+  gpu.vector_bytes = 4 * gpu.workgroup_threads;
   gpu.vector_registers = 64;
   gpu.fast_memory_bytes = gpu.nearest_memory_bytes = gpu.tile_memory_bytes = 16 << 10;
   gpu.f64 = false;

@@ -10,7 +10,7 @@ import re
 import sys
 
 LAYERS = [
-    "base", "ir", "rewrite", "symbolic", "tensor", "transform", "target", "schedule", "kernel",
+    "base", "ir", "rewrite", "symbolic", "tensor", "transform", "target", "body", "schedule", "kernel",
     "codegen", "runtime", "tune", "nn", "optim", "io", "models", "profile",
 ]
 GENERATED = {"anneal_version.h", "codegen_revision.h", "corpus.h"}

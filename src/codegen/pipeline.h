@@ -6,13 +6,15 @@
 //   fusion       schedule/passes.h          movement becomes index arithmetic; which values are
 //                                           stored, and which fragments become one kernel
 //   fragments    schedule/passes.h          split-K, masks, axes; the kernels in order
-//   memory       schedule/memory_plan.h     offsets in one arena, for the sizes of a run
+//   memory       schedule/memory/memory_plan.h     offsets in one arena, for the sizes of a run
 //   kernel body  kernel/lower.h             passes over what one kernel computes
-//   plan         kernel/plan.h              lanes, register tiles, staging: choices, not rewrites
-//   code         codegen/llvm, codegen/wgsl the low-level program, and text or machine code of it
+//   plan         kernel/plan/plan.h              lanes, register tiles, staging: choices, not
+//   rewrites code         codegen/llvm, codegen/wgsl the low-level program, and text or machine
+//   code of it
 //
-// codegen/target_kernels.h runs the stages up to code for a target; runtime/compiled_program.cc
-// does so for a device and keeps the result, a plan that is replayed.
+// codegen/target_kernels.h runs the stages up to code for a target;
+// runtime/program/compiled_program.cc does so for a device and keeps the result, a plan that is
+// replayed.
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "codegen/llvm/compile.h"
 #include "codegen/wgsl/gpu_kernel.h"
-#include "schedule/memory_plan.h"
+#include "schedule/memory/memory_plan.h"
 
 namespace anneal {
 namespace {

@@ -4,19 +4,19 @@
 
 #include "ir/build.h"
 #include "ir/index.h"
-#include "kernel/axes.h"
-#include "kernel/choices.h"
-#include "kernel/emit.h"
-#include "kernel/group.h"
-#include "kernel/keep_rows.h"
-#include "kernel/math_rules.h"
-#include "kernel/one_pass.h"
-#include "kernel/plan_text.h"
-#include "kernel/product.h"
-#include "kernel/reach.h"
-#include "kernel/row_division.h"
-#include "kernel/stage_factors.h"
-#include "kernel/stage_rows.h"
+#include "kernel/body/axes.h"
+#include "kernel/body/cache_rows.h"
+#include "kernel/body/gather_rows.h"
+#include "kernel/body/hoist_prologue.h"
+#include "kernel/body/masked_range.h"
+#include "kernel/body/math_rules.h"
+#include "kernel/body/online_reduction.h"
+#include "kernel/body/row_division.h"
+#include "kernel/body/unswitch_axes.h"
+#include "kernel/emit/emit.h"
+#include "kernel/emit/emit_workgroup.h"
+#include "kernel/emit/product.h"
+#include "kernel/plan/plan_text.h"
 #include "symbolic/simplify.h"
 
 namespace anneal {
@@ -107,16 +107,16 @@ void emit_cell(Emitter& emitter, const Analysis& analysis, const CellPlan& plan,
 template <typename Describe>
 std::optional<NodeRef> emit_group(Emitter& emitter, Analysis& analysis, Planner& planner,
                                   const Describe& describe) {
-  if (planner.can_turn()) return std::nullopt;
-  if (std::optional<GroupProduct> product = planner.plan_group_product()) {
+  if (planner.is_simd()) return std::nullopt;
+  if (std::optional<WorkgroupProduct> product = planner.plan_workgroup_product()) {
     describe(*product);
     return emit_group_product(emitter, analysis, *product);
   }
-  if (std::optional<GroupSquares> squares = planner.plan_squares()) {
+  if (std::optional<TransposeTile> squares = planner.plan_transpose()) {
     describe(*squares);
     return emit_squares(emitter, analysis, *squares);
   }
-  if (std::optional<GroupElements> elements = planner.plan_elements()) {
+  if (std::optional<WorkgroupElements> elements = planner.plan_elements()) {
     describe(*elements);
     return emit_elements(emitter, analysis, *elements);
   }
@@ -124,9 +124,9 @@ std::optional<NodeRef> emit_group(Emitter& emitter, Analysis& analysis, Planner&
 }
 
 std::optional<ProductPlan> plan_sums(Planner& planner) {
-  if (!planner.can_turn()) return std::nullopt;
+  if (!planner.is_simd()) return std::nullopt;
   std::optional<ProductPlan> product = planner.plan_product();
-  return product ? product : planner.plan_sweep();
+  return product ? product : planner.plan_column_reduction();
 }
 
 // ---- passes over the body
@@ -140,7 +140,7 @@ uint64_t fingerprint(const PreparedBody& state) {
        {&body.stores, &body.buffers, &body.tiles, &body.tile_axes, &body.block_axes})
     for (NodeRef node : *list) add(node->key.low);
   for (const Axis& axis : body.axes) add(axis.variable->key.low);
-  add(body.reaches.size());
+  add(body.masked_ranges.size());
   return hash;
 }
 
@@ -168,10 +168,10 @@ const PassTable<PreparedBody, LowerOptions>& body_passes() {
       "kernel body",
       {
           {"drop-trivial-axes", apply<drop_trivial_axes>, nullptr, {}, kRequired},
-          {"choices", apply<separate_choices>},
-          {"stage-factors", apply<stage_factors>, nullptr, "stage"},
-          {"reach", apply<find_reach>},
-          {"one-pass", apply<one_pass>},
+          {"unswitch-axes", apply<unswitch_axes>},
+          {"hoist-prologue", apply<hoist_prologues>, nullptr, "stage"},
+          {"masked-range", apply<find_masked_ranges>},
+          {"online-reduction", apply<online_reductions>},
           {"math", write_out_math, nullptr, {}, kRequired},
           {"simplify-positions", apply<simplify_positions>, nullptr, {}, kRequired},
           {"split-axes", apply<split_axes>},
@@ -185,9 +185,9 @@ const PassTable<PreparedBody, LowerOptions>& body_passes() {
            nullptr,
            {},
            kRequired},
-          {"stage-rows", apply<stage_rows>,
+          {"gather-rows", apply<gather_rows>,
            [](const PreparedBody& state, const LowerOptions&) { return state.row_lanes; }, "stage"},
-          {"keep-rows", apply<keep_rows>,
+          {"cache-rows", apply<cache_rows>,
            [](const PreparedBody& state, const LowerOptions&) { return !state.row_lanes; },
            "stage"},
       },

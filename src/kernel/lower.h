@@ -2,9 +2,9 @@
 // and become a Program.
 #pragma once
 
-#include "kernel/program.h"
+#include "body/kernel_body.h"
+#include "kernel/program/program.h"
 #include "rewrite/passes.h"
-#include "schedule/kernel_body.h"
 #include "target/capabilities.h"
 
 namespace anneal {

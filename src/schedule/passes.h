@@ -7,9 +7,9 @@
 
 #include "ir/node_map.h"
 #include "rewrite/passes.h"
-#include "schedule/dataflow.h"
-#include "schedule/limit.h"
-#include "schedule/rangeify.h"
+#include "schedule/fuse/binding_limit.h"
+#include "schedule/fuse/dataflow.h"
+#include "schedule/fuse/rangeify.h"
 #include "schedule/schedule.h"
 
 namespace anneal {

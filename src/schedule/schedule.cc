@@ -8,22 +8,22 @@
 #include "ir/node_map.h"
 #include "ir/print.h"
 #include "ir/verify.h"
-#include "schedule/canonical.h"
-#include "schedule/dataflow.h"
-#include "schedule/divide.h"
-#include "schedule/flatten_axes.h"
-#include "schedule/group.h"
-#include "schedule/in_place.h"
-#include "schedule/limit.h"
-#include "schedule/masks.h"
-#include "schedule/matrix_products.h"
+#include "schedule/fragments/canonical.h"
+#include "schedule/fragments/flatten_axes.h"
+#include "schedule/fragments/masks.h"
+#include "schedule/fragments/pick_terms.h"
+#include "schedule/fragments/split_f32_products.h"
+#include "schedule/fragments/split_reduce.h"
+#include "schedule/fuse/binding_limit.h"
+#include "schedule/fuse/dataflow.h"
+#include "schedule/fuse/fuse_rows.h"
+#include "schedule/fuse/fuse_tiles.h"
+#include "schedule/fuse/in_place.h"
+#include "schedule/fuse/kernel_length.h"
+#include "schedule/fuse/rangeify.h"
+#include "schedule/graph/activation_gradient.h"
+#include "schedule/graph/scatter_as_reduction.h"
 #include "schedule/passes.h"
-#include "schedule/pick_terms.h"
-#include "schedule/rangeify.h"
-#include "schedule/slopes.h"
-#include "schedule/split_reduce.h"
-#include "schedule/spread_scatter.h"
-#include "schedule/tile_group.h"
 
 namespace anneal {
 namespace {
@@ -141,12 +141,12 @@ namespace {
 
 // ---- the passes
 
-void spread_all_scatters(Scheduling& state, const ScheduleOptions& options) {
-  state.roots = spread_scatters(state.roots, options.capabilities);
+void reduce_all_scatters(Scheduling& state, const ScheduleOptions& options) {
+  state.roots = scatters_as_reductions(state.roots, options.capabilities);
 }
 
 bool groups_make_operands(const Scheduling&, const ScheduleOptions& options) {
-  return options.capabilities.group_threads > 0 && options.capabilities.stage_products;
+  return options.capabilities.workgroup_threads > 0 && options.capabilities.stage_products;
 }
 
 void keep_order_of_assignments(Scheduling& state) {
@@ -161,7 +161,7 @@ void make_fragments(Scheduling& state, const ScheduleOptions& options) {
 }
 
 void make_tiles(Scheduling& state, const ScheduleOptions& options) {
-  tile_fragments(state.program, *state.flow, state.in_place, options);
+  fuse_tiles(state.program, *state.flow, state.in_place, options);
   keep_order_of_assignments(state);
 }
 
@@ -255,10 +255,10 @@ const SchedulePasses& graph_passes() {
            nullptr,
            {},
            kRequired},
-          {"spread-scatter", spread_all_scatters},
-          {"slopes",
+          {"scatter-as-reduction", reduce_all_scatters},
+          {"activation-gradient",
            [](Scheduling& state, const ScheduleOptions&) {
-             state.roots = store_slopes(state.roots);
+             state.roots = save_activation_gradients(state.roots);
            },
            groups_make_operands},
       },
@@ -272,14 +272,14 @@ const SchedulePasses& fusion_passes() {
   static const SchedulePasses table{"fusion",
                                     {
                                         {"rangeify", make_fragments, nullptr, {}, kRequired},
-                                        {"tile", make_tiles,
+                                        {"fuse-tiles", make_tiles,
                                          [](const Scheduling&, const ScheduleOptions& options) {
                                            return options.capabilities.tiles;
                                          }},
-                                        {"group",
+                                        {"fuse-rows",
                                          [](Scheduling& state, const ScheduleOptions& options) {
-                                           group_fragments(state.program, *state.flow,
-                                                           state.in_place, options);
+                                           fuse_rows(state.program, *state.flow, state.in_place,
+                                                     options);
                                          }},
                                         {"limits", find_values_over_limits, nullptr, {}, kRequired},
                                     },
@@ -291,16 +291,16 @@ const SchedulePasses& fusion_passes() {
 
 const SchedulePasses& fragment_passes() {
   auto simt = [](const Scheduling&, const ScheduleOptions& options) {
-    return options.capabilities.group_threads > 0;
+    return options.capabilities.workgroup_threads > 0;
   };
   static const SchedulePasses table{
       "fragments",
       {
           {"name-limits", name_limits, nullptr, {}, kRequired},
-          {"pick", apply<pick_terms>},
-          {"masks", apply<keep_masks>, simt},
-          {"flatten", apply<flatten_axes>, simt},
-          {"matrices", split_matrix_products,
+          {"pick-terms", apply<pick_terms>},
+          {"keep-masks", apply<keep_masks>, simt},
+          {"flatten-axes", apply<flatten_axes>, simt},
+          {"split-f32-products", split_matrix_products,
            [](const Scheduling&, const ScheduleOptions& options) {
              return options.capabilities.matrix_element_bytes > 0;
            }},

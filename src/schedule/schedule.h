@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "body/kernel_body.h"
 #include "rewrite/rewriter.h"
-#include "schedule/kernel_body.h"
 #include "target/capabilities.h"
 
 namespace anneal {
@@ -91,7 +91,7 @@ struct ScheduleOptions {
   Capabilities capabilities;
   std::vector<std::string> disabled;
   // Tiles and split reductions are worth it from sizes this many times smaller on: for tests.
-  double eagerness = 1;
+  double threshold_scale = 1;
 };
 
 // The roots are of the current graph, simplified, without marks for gradients. Assignments among

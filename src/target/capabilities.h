@@ -15,9 +15,9 @@ struct Capabilities {
   int vector_bytes = 64;  // of one register, or of one for each thread of a group
   // Lanes are threads of a group, so many of them, whatever they compute with; each can only speak
   // to others through memory. 0: lanes are parts of registers.
-  int group_threads = 0;
-  int most_group_threads = 0;  // of any group
-  int subgroup_threads = 32;   // that run together in any case
+  int workgroup_threads = 0;
+  int most_workgroup_threads = 0;  // of any group
+  int subgroup_threads = 32;       // that run together in any case
   // Of every subgroup, where they can speak to each other; 0: they cannot, or numbers differ.
   int fixed_subgroup_threads = 0;
   int64_t workgroup_bytes = 0;   // of fast memory that the threads of a group share

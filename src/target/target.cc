@@ -46,8 +46,8 @@ int matrix_element_bytes(const Hardware& hardware, const Tuning& tuning,
 Capabilities simt_capabilities(const Hardware& hardware, const Tuning& tuning,
                                MatmulPrecision precision) {
   Capabilities capabilities;
-  capabilities.group_threads = tuning.workgroup_threads;
-  capabilities.most_group_threads =
+  capabilities.workgroup_threads = tuning.workgroup_threads;
+  capabilities.most_workgroup_threads =
       std::min(hardware.max_workgroup_threads, tuning.most_workgroup_threads);
   capabilities.subgroup_threads = std::max(32, hardware.subgroup_max);
   if (hardware.subgroup_operations && hardware.subgroup_min == hardware.subgroup_max)

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <variant>
 
-#include "kernel/program.h"
+#include "kernel/program/program.h"
 
 using namespace anneal;
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel/program.h"
+#include "kernel/program/program.h"
 
 namespace anneal {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernel/program.h"
+#include "kernel/program/program.h"
 
 namespace anneal::wgsl {
 

@@ -26,7 +26,7 @@ std::optional<LoweredBody> lower_within(const KernelBody& body, LowerOptions opt
       capabilities.nearest_memory_bytes /= 2;
       capabilities.tile_memory_bytes /= 2;
     } else if (disabled.empty()) {
-      disabled = {"stage", "one-pass"};
+      disabled = {"stage", "online-reduction"};
     } else if (disabled.size() == 2) {
       disabled.emplace_back("unroll");
     } else {

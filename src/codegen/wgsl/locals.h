@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "kernel/program.h"
+#include "kernel/program/program.h"
 
 namespace anneal::wgsl {
 

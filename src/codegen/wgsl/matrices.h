@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/wgsl/arithmetic.h"
-#include "kernel/program.h"
+#include "kernel/program/program.h"
 
 namespace anneal::wgsl {
 

@@ -11,12 +11,12 @@
 
 #include "codegen/wgsl/arithmetic.h"
 #include "codegen/wgsl/barriers.h"
-#include "codegen/wgsl/combinations.h"
-#include "codegen/wgsl/halves.h"
+#include "codegen/wgsl/f32_as_f16x2.h"
 #include "codegen/wgsl/locals.h"
 #include "codegen/wgsl/matrices.h"
-#include "codegen/wgsl/neighbours.h"
-#include "codegen/wgsl/unused.h"
+#include "codegen/wgsl/unused_lines.h"
+#include "codegen/wgsl/vector_accesses.h"
+#include "codegen/wgsl/workgroup_reduction.h"
 
 namespace anneal::wgsl {
 namespace {
@@ -88,7 +88,7 @@ class Writer {
       if (bound(i) == bound(buffer) && !neighbours_.is_vectors(i)) return false;
     return true;
   }
-  const Neighbours* neighbours(size_t at) const {
+  const VectorAccess* neighbours(size_t at) const {
     return is_vectors(program_.code[at].bits) ? neighbours_.of(at) : nullptr;
   }
 
@@ -157,7 +157,7 @@ class Writer {
         "  if (cell_number >= given[0].x) {{ return; }}\n"
         "  let lane = thread % {}u;\n"
         "{}}}\n",
-        threads_, kGroupsInRow, threads_, without_unused(body_, Combinations::kPrefix));
+        threads_, kGroupsInRow, threads_, without_unused(body_, WorkgroupReductions::kPrefix));
   }
 
   // ---- instructions
@@ -240,7 +240,7 @@ class Writer {
       case Code::Zip: throw InternalError("lanes that are threads cannot be zipped");
       case Code::Load: load(at, each); return;
       case Code::Store:
-        if (const Neighbours* group = neighbours(at)) {
+        if (const VectorAccess* group = neighbours(at)) {
           if (group->last == at) store_neighbours(each, *group);
           return;
         }
@@ -406,7 +406,7 @@ class Writer {
   }
 
   // The number of the vector.
-  std::string vector_place(const Neighbours& group) const {
+  std::string vector_place(const VectorAccess& group) const {
     auto word = [&](ValueId value) {
       const std::string& name = names_[static_cast<size_t>(value)];
       return options_.wide_index ? fmt::format("bitcast<i32>({}.x)", name) : name;
@@ -428,7 +428,7 @@ class Writer {
     return fmt::format("at{}", at);
   }
 
-  void load_neighbours(const Instruction& each, const Neighbours& group) {
+  void load_neighbours(const Instruction& each, const VectorAccess& group) {
     const std::string name = fmt::format("q{}", group.first);
     const std::string where = guarded_place(each, group.first, vector_place(group));
     const std::string value = fmt::format("{}[{}]", buffer_name(each.bits), where);
@@ -448,7 +448,7 @@ class Writer {
   }
 
   // Elements from the first on, as many as a word has.
-  std::string packed_word(const Neighbours& group, size_t first) const {
+  std::string packed_word(const VectorAccess& group, size_t first) const {
     std::string word;
     for (size_t i = first; i < group.members.size(); ++i) {
       const Instruction& member = program_.code[group.members[i]];
@@ -460,7 +460,7 @@ class Writer {
     return word;
   }
 
-  void store_neighbours(const Instruction& each, const Neighbours& group) {
+  void store_neighbours(const Instruction& each, const VectorAccess& group) {
     std::vector<std::string> values;
     if (!is_packed(each.bits))
       for (size_t member : group.members) values.push_back(text(program_.code[member], 2));
@@ -477,7 +477,7 @@ class Writer {
   }
 
   void load(size_t at, const Instruction& each) {
-    if (const Neighbours* group = neighbours(at)) {
+    if (const VectorAccess* group = neighbours(at)) {
       if (group->first == at) load_neighbours(each, *group);
       return;
     }
@@ -588,9 +588,9 @@ class Writer {
   Matrices matrices_;
   Halves halves_;
   std::vector<Barrier> barriers_;
-  NeighbourAccesses neighbours_;
+  VectorAccesses neighbours_;
   int threads_;
-  Combinations combinations_;
+  WorkgroupReductions combinations_;
   std::vector<std::string> names_;
   std::vector<bool> never_negative_;  // of indices
   std::vector<bool> private_;         // of locals

@@ -16,7 +16,7 @@
 #include "runtime/cpu/kernel_cache.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/thread_pool.h"
-#include "runtime/distinct_bodies.h"
+#include "runtime/program/distinct_bodies.h"
 #include "symbolic/index_program.h"
 
 namespace anneal {
@@ -43,7 +43,7 @@ class CpuMemory : public DeviceMemory {
   HugeMemory memory_;
 };
 
-std::byte* address(Place place) { return static_cast<std::byte*>(place.memory) + place.offset; }
+std::byte* address(BufferRef place) { return static_cast<std::byte*>(place.memory) + place.offset; }
 
 class CpuExecutable : public Executable {
  public:
@@ -177,10 +177,10 @@ class CpuDevice : public Device {
   }
 
   bool shares_host_memory() const override { return true; }
-  void copy_in(std::span<const std::byte> from, Place to) override {
+  void copy_in(std::span<const std::byte> from, BufferRef to) override {
     if (!from.empty()) std::memcpy(address(to), from.data(), from.size());
   }
-  void copy_out(Place from, std::span<std::byte> to) override {
+  void copy_out(BufferRef from, std::span<std::byte> to) override {
     if (!to.empty()) std::memcpy(to.data(), address(from), to.size());
   }
 

@@ -13,7 +13,7 @@
 
 #include "base/key.h"
 #include "base/progress.h"
-#include "kernel/program_content.h"
+#include "kernel/program/program_content.h"
 #include "runtime/cpu/image_file.h"
 #include "runtime/cpu/thread_pool.h"
 

@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "base/progress.h"
 #include "codegen/wgsl/gpu_kernel.h"
-#include "runtime/distinct_bodies.h"
+#include "runtime/program/distinct_bodies.h"
 #include "runtime/webgpu/buffer_pool.h"
 #include "runtime/webgpu/pipeline_cache.h"
 #include "symbolic/index_program.h"
@@ -23,7 +23,7 @@ namespace {
 
 using webgpu::Gpu;
 
-const webgpu::Buffer* buffer_of(Place place) {
+const webgpu::Buffer* buffer_of(BufferRef place) {
   return static_cast<const webgpu::Buffer*>(place.memory);
 }
 
@@ -152,14 +152,14 @@ class GpuExecutable : public Executable {
     wgsl::Memory expected;  // of its arguments, before they are known
   };
   // What a place is to the GPU. Its buffers keep their handles while anything is bound to them.
-  struct Stretch {
+  struct BufferRange {
     webgpu::abi::Buffer buffer = nullptr;
     int64_t offset = 0;
-    friend bool operator==(const Stretch&, const Stretch&) = default;
+    friend bool operator==(const BufferRange&, const BufferRange&) = default;
   };
   // Everything that is bound for one set of places and sizes.
   struct Ready {
-    std::vector<Stretch> stretches;
+    std::vector<BufferRange> ranges;
     std::vector<int64_t> sizes;
     webgpu::Buffer uniforms;
     std::list<webgpu::BindGroup> groups;
@@ -240,11 +240,11 @@ class GpuExecutable : public Executable {
     compile_all();
   }
 
-  static std::vector<Stretch> stretches_of(std::span<const Place> places) {
-    std::vector<Stretch> stretches;
-    for (const Place& place : places)
-      stretches.push_back({place.memory ? buffer_of(place)->handle() : nullptr, place.offset});
-    return stretches;
+  static std::vector<BufferRange> ranges_of(std::span<const BufferRef> places) {
+    std::vector<BufferRange> ranges;
+    for (const BufferRef& place : places)
+      ranges.push_back({place.memory ? buffer_of(place)->handle() : nullptr, place.offset});
+    return ranges;
   }
 
   std::vector<webgpu::Dispatch> dispatches_of(const Ready& ready, int begin, int end) const {
@@ -257,9 +257,9 @@ class GpuExecutable : public Executable {
   Ready& prepared(const RunArguments& arguments) const {
     constexpr size_t kMost = 8;
     if (open_ != current_->get()) move_to(current_->get());
-    const std::vector<Stretch> stretches = stretches_of(arguments.buffers);
+    const std::vector<BufferRange> ranges = ranges_of(arguments.buffers);
     for (auto known = ready_.begin(); known != ready_.end(); ++known)
-      if (known->stretches == stretches && std::ranges::equal(known->sizes, arguments.sizes)) {
+      if (known->ranges == ranges && std::ranges::equal(known->sizes, arguments.sizes)) {
         ready_.splice(ready_.begin(), ready_, known);
         return ready_.front();
       }
@@ -270,13 +270,13 @@ class GpuExecutable : public Executable {
 
   Ready prepare(const RunArguments& arguments) const {
     Ready ready;
-    ready.stretches = stretches_of(arguments.buffers);
+    ready.ranges = ranges_of(arguments.buffers);
     ready.sizes.assign(arguments.sizes.begin(), arguments.sizes.end());
     const std::vector<int64_t> cells = cells_.evaluate(arguments.sizes);
     const std::vector<int64_t> elements = elements_.evaluate(arguments.sizes);
 
     // What is empty may be planned where others are.
-    std::vector<Place> places(arguments.buffers.begin(), arguments.buffers.end());
+    std::vector<BufferRef> places(arguments.buffers.begin(), arguments.buffers.end());
     for (size_t i = 0; i < places.size(); ++i)
       if (elements[i] == 0) places[i] = {};
 
@@ -308,7 +308,7 @@ class GpuExecutable : public Executable {
       if (cells[parts_[i].kernel] == 0) continue;
       std::vector<ArgumentPlace> arguments_at;
       for (int number : parts_[i].arguments) {
-        const Place& place = places[static_cast<size_t>(number)];
+        const BufferRef& place = places[static_cast<size_t>(number)];
         arguments_at.push_back({place.memory ? buffer_of(place)->handle() : nullptr, place.offset});
       }
       const Program& program = kernels_[parts_[i].kernel].kernel.program;
@@ -327,7 +327,7 @@ class GpuExecutable : public Executable {
       int empty = 0;
       for (int number : code.buffers) {
         const auto buffer = static_cast<size_t>(part.arguments[static_cast<size_t>(number)]);
-        const Place& place = places[buffer];
+        const BufferRef& place = places[buffer];
         const int64_t size = std::max<int64_t>(4, elements[buffer] * element_bytes_[buffer]);
         if (place.memory)
           bindings.push_back({buffer_of(place), place.offset, (size + 15) / 16 * 16});
@@ -430,10 +430,10 @@ class WebGpuDevice : public Device {
     const webgpu::GpuCounters all = gpu()->counters();
     return {all.submits, all.buffers_created, all.bytes_written, all.bytes_read};
   }
-  void copy_in(std::span<const std::byte> from, Place to) override {
+  void copy_in(std::span<const std::byte> from, BufferRef to) override {
     if (!from.empty()) gpu()->write(*buffer_of(to), to.offset, from);
   }
-  void copy_out(Place from, std::span<std::byte> to) override {
+  void copy_out(BufferRef from, std::span<std::byte> to) override {
     if (!to.empty()) gpu()->read(*buffer_of(from), from.offset, to);
   }
 

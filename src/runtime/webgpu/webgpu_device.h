@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "runtime/webgpu/gpu.h"
 
 namespace anneal {

@@ -1,0 +1,43 @@
+#include "cli/inspect/explain.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cli/failure.h"
+#include "cli/inspect/functions.h"
+#include "cli/inspect/programs.h"
+#include "transform/simplify.h"
+
+namespace anneal::cli {
+namespace {
+
+void check_disabled(const std::vector<std::string>& disabled) {
+  std::vector<std::string> names;
+  for (const RuleSet* set : program_rules()) {
+    names.emplace_back(set->name());
+    for (const Rule& rule : set->rules())
+      names.push_back(fmt::format("{}/{}", set->name(), rule.name));
+  }
+  for (const std::string& name : disabled)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      fail_unknown("rule set or rule", name,
+                   std::vector<std::string_view>(names.begin(), names.end()));
+}
+
+}  // namespace
+
+void explain(const ExplainOptions& options) {
+  check_disabled(options.disabled);
+  if (const std::optional<Op> op = parse_op(options.target)) return explain_op(*op, options);
+  if (const models::ProgramRow* row = models::find_program(options.target))
+    return explain_program(*row, options);
+  if (const FunctionRow* row = find_function(options.target))
+    return explain_function(*row, options);
+  std::vector<std::string_view> names = program_names();
+  for (const FunctionRow& row : functions()) names.push_back(row.name);
+  for (int i = 0; i < kTensorOpCount; ++i) names.push_back(name(static_cast<Op>(i)));
+  fail_unknown("op, function or program", options.target, names);
+}
+
+}  // namespace anneal::cli

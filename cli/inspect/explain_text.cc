@@ -1,0 +1,57 @@
+#include "cli/inspect/explain_text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cli/output.h"
+#include "transform/simplify.h"
+
+namespace anneal::cli {
+
+Json hits_json(const Hits& hits) {
+  Json list = Json::array();
+  for (const RewriteLog::Hit& hit : hits)
+    list.add(Json::object().set("set", hit.set).set("rule", hit.rule).set("count", hit.count));
+  return list;
+}
+
+Hits ordered_hits(const RewriteLog& log) {
+  Hits hits;
+  for (const RuleSet* set : program_rules())
+    for (const Rule& rule : set->rules())
+      for (const RewriteLog::Hit& hit : log.hits())
+        if (hit.set == set->name() && hit.rule == rule.name) hits.push_back(hit);
+  return hits;
+}
+
+void write_hits(const Hits& hits) {
+  int64_t total = 0;
+  for (const RewriteLog::Hit& hit : hits) {
+    write(fmt::format("  {:<17} {:<24} {:>7}\n", hit.set, hit.rule, hit.count));
+    total += hit.count;
+  }
+  write(fmt::format("  {:<42} {:>7}\n", "all", total));
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+std::string indented(std::string_view text, std::string_view margin) {
+  std::string result;
+  for (std::string_view line : lines_of(text)) result += fmt::format("{}{}\n", margin, line);
+  return result;
+}
+
+void write_fact(std::string_view title, std::string_view text) {
+  write(fmt::format("  {} {}\n", paint(Colour::Dim, fmt::format("{:<9}", title)), text));
+}
+
+}  // namespace anneal::cli

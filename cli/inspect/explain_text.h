@@ -1,0 +1,25 @@
+// What the explanations of ops, functions and programs have in common.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/json.h"
+#include "rewrite/rewriter.h"
+
+namespace anneal::cli {
+
+using Hits = std::vector<RewriteLog::Hit>;
+
+Json hits_json(const Hits& hits);
+// In the order in which rules are tried.
+Hits ordered_hits(const RewriteLog& log);
+void write_hits(const Hits& hits);  // a line each, and their sum
+
+std::vector<std::string_view> lines_of(std::string_view text);
+std::string indented(std::string_view text, std::string_view margin);
+// A line of facts: "  dtypes    f16, f32".
+void write_fact(std::string_view title, std::string_view text);
+
+}  // namespace anneal::cli

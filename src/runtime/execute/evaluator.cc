@@ -1,0 +1,166 @@
+#include "runtime/execute/evaluator.h"
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <anneal/counters.h>
+#include <anneal/device.h>
+
+#include "base/call_site.h"
+#include "base/environment.h"
+#include "base/files.h"
+#include "base/traffic.h"
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/execute/executor.h"
+#include "runtime/webgpu/webgpu_device.h"
+
+namespace anneal {
+namespace {
+
+struct Entry {
+  std::string name;
+  std::function<std::unique_ptr<Evaluator>()> make;
+  std::vector<std::string_view> settings;  // that it reads when it is made
+  std::unique_ptr<Evaluator> evaluator = nullptr;
+};
+
+// A device without f64, and another that computes what needs it: initial values and the like, which
+// are made once. What is compiled stays on the device, and says so where it cannot.
+class WithoutF64 : public Executor {
+ public:
+  WithoutF64(std::unique_ptr<Device> device, std::function<Evaluator&()> other)
+      : Executor(std::move(device)), other_(std::move(other)) {}
+
+  std::vector<std::shared_ptr<Storage>> run(const Request& request) override {
+    std::vector<NodeRef> roots = request.roots;
+    roots.insert(roots.end(), request.assigns.begin(), request.assigns.end());
+    const bool wide = std::ranges::any_of(topological_order(roots),
+                                          [](NodeRef node) { return node->dtype == DType::F64; });
+    return wide ? other_().run(request) : Executor::run(request);
+  }
+
+ private:
+  std::function<Evaluator&()> other_;
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::deque<Entry> entries;  // which never move
+  Entry* current = nullptr;
+
+  Registry() {
+    entries.push_back({"cpu", [] { return std::make_unique<Executor>(make_cpu_device()); }, {}});
+    entries.push_back({"webgpu",
+                       [this] {
+                         return std::make_unique<WithoutF64>(
+                             make_webgpu_device(),
+                             [this]() -> Evaluator& { return made(entries.front()); });
+                       },
+                       {"adapter", "matmul-precision", "memory-budget"}});
+    entries.push_back({"interpreter", make_interpreter, {}});
+  }
+
+  static Evaluator& made(Entry& entry) {
+    if (!entry.evaluator) entry.evaluator = entry.make();
+    return *entry.evaluator;
+  }
+
+  std::vector<std::string> names() {
+    std::vector<std::string> result;
+    for (const Entry& entry : entries) result.push_back(entry.name);
+    return result;
+  }
+
+  // `variable`: of the environment, that names it; empty: none does.
+  Entry& find(std::string_view name, std::string_view variable) {
+    for (Entry& entry : entries)
+      if (entry.name == name) return entry;
+    const std::string hint = fmt::format("the devices are {}", fmt::join(names(), ", "));
+    if (!variable.empty())
+      throw EnvironmentError(
+          fmt::format("there is no device \"{}\", which {} names", name, variable), hint);
+    fail(fmt::format("there is no device \"{}\"", name), hint);
+  }
+
+  Entry& chosen() {
+    if (current) return *current;
+    const std::string name = environment("ANNEAL_DEVICE");
+    current = name.empty() ? &entries.front() : &find(name, "ANNEAL_DEVICE");
+    return *current;
+  }
+};
+
+Registry& registry() {
+  static auto& registry = *new Registry;  // lives as long as the process: threads may outlive main
+  return registry;
+}
+
+thread_local Entry* t_entry = nullptr;  // of the innermost DeviceScope
+
+}  // namespace
+
+Evaluator& current_evaluator() {
+  Registry& devices = registry();
+  std::lock_guard lock(devices.mutex);
+  Entry& entry = t_entry ? *t_entry : devices.chosen();
+  return Registry::made(entry);
+}
+
+Counters counters() {
+  const RuntimeCounters run = current_evaluator().counters();
+  Counters all;
+  all.nodes_built = static_cast<int64_t>(current_graph().nodes_made());
+  all.kernels_scheduled = run.kernels_compiled;
+  all.kernels_compiled = run.bodies_compiled;
+  all.launches = run.launches;
+  all.bytes_allocated = traffic().allocated;
+  all.host_to_device_bytes = traffic().host_to_device;
+  all.device_to_host_bytes = traffic().device_to_host;
+  return all;
+}
+
+void add_device(std::string_view name, std::function<std::unique_ptr<Evaluator>()> make) {
+  Registry& devices = registry();
+  std::lock_guard lock(devices.mutex);
+  if (std::ranges::find(devices.entries, name, &Entry::name) != devices.entries.end())
+    throw InternalError(fmt::format("there is a device \"{}\" already", name));
+  devices.entries.push_back({std::string(name), std::move(make), {}});
+}
+
+std::vector<std::string> devices() {
+  std::lock_guard lock(registry().mutex);
+  return registry().names();
+}
+
+std::vector<std::string> devices_with_setting(std::string_view setting) {
+  std::lock_guard lock(registry().mutex);
+  std::vector<std::string> names;
+  for (const Entry& entry : registry().entries)
+    if (std::ranges::count(entry.settings, setting) > 0) names.push_back(entry.name);
+  return names;
+}
+
+void set_device(std::string_view name, std::source_location where) {
+  CallScope call("set_device", where);
+  std::lock_guard lock(registry().mutex);
+  registry().current = &registry().find(name, "");
+}
+
+std::string device_name() {
+  std::lock_guard lock(registry().mutex);
+  return t_entry ? t_entry->name : registry().chosen().name;
+}
+
+DeviceScope::DeviceScope(std::string_view name, std::source_location where) : outer_(t_entry) {
+  CallScope call("DeviceScope", where);
+  std::lock_guard lock(registry().mutex);
+  t_entry = &registry().find(name, "");
+}
+
+DeviceScope::~DeviceScope() { t_entry = static_cast<Entry*>(outer_); }
+
+}  // namespace anneal

@@ -1,0 +1,337 @@
+#include "schedule/fragments/split_reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "body/match_axes.h"
+#include "body/substitute.h"
+#include "ir/build.h"
+#include "ir/index.h"
+#include "ir/node_map.h"
+#include "schedule/fuse/cost.h"
+#include "symbolic/bounds.h"
+#include "symbolic/simplify.h"
+
+namespace anneal {
+namespace {
+
+// Fewer results than this leave cores idle; less work than this is not worth a second phase.
+constexpr double kFewResults = 512, kMuchWork = 1 << 18, kPieces = 64, kWorkOfPiece = 1 << 14;
+// A block of a product shares its operands, so that it takes more results to keep cores busy.
+constexpr double kTermsOfThread = 64;  // that one thread adds at least
+constexpr double kWaiting = 4;         // threads that wait for memory, for each that computes
+constexpr double kManyTerms = 4096;    // that take longer than a second phase does
+// Of products on such devices: results and terms of one group, groups that leave it idle, those
+// that keep it busy, and where pieces are long, as many that it matters little when some end last.
+constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 64;
+constexpr double kFewGroups = 128, kBusyGroups = 256, kManyGroups = 512;
+constexpr double kManyGroupsOfMatrices = 1024;  // which end sooner
+constexpr double kMostPieces = 1024;  // for which one group is enough to bring them together
+constexpr double kFewTerms = 1024;    // of a sum that takes no pieces
+constexpr int64_t kBlock = 8, kBlockOfMatrices = 32;  // terms that a group copies at least
+constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
+
+NodeRef identity_of(Op op, DType dtype) {
+  switch (op) {
+    case Op::SumOver:
+      return is_float(dtype) ? make_const(Scalar::of(dtype, -0.0))
+                             : make_const(Scalar::of_int(dtype, 0));
+    case Op::ProdOver: return make_const(Scalar::of_int(dtype, 1));
+    case Op::MaxOver: return make_const(lowest(dtype));
+    default: return make_const(highest(dtype));
+  }
+}
+
+// A format without infinities has another unit for extremes than f32.
+NodeRef within_range(NodeRef total, DType dtype) {
+  if (total->op == Op::MaxOver)
+    return make(Op::Max, {total, make_const(DType::F32, lowest(dtype).as_double())});
+  if (total->op == Op::MinOver)
+    return make(Op::Min, {total, make_const(DType::F32, highest(dtype).as_double())});
+  return total;
+}
+
+// Reductions that are inside no other, in the order they are met.
+std::vector<NodeRef> outermost_reductions(std::span<const NodeRef> stores) {
+  std::vector<NodeRef> found, stack(stores.rbegin(), stores.rend());
+  NodeMap<char> seen;
+  while (!stack.empty()) {
+    NodeRef node = stack.back();
+    stack.pop_back();
+    if (!seen.insert(node, 1).second) continue;
+    if (is_reduce_over(node->op)) {
+      found.push_back(node);
+      continue;
+    }
+    for (size_t i = node->source_count; i-- > 0;) stack.push_back(node->source(i));
+  }
+  return found;
+}
+
+class Splitter {
+ public:
+  Splitter(Rangified& program, Fragment& fragment, std::span<const int> memory,
+           const ScheduleOptions& options)
+      : program_(program),
+        fragment_(fragment),
+        memory_(memory),
+        eagerness_(options.threshold_scale),
+        most_buffers_(static_cast<size_t>(options.capabilities.max_buffers)),
+        parallel_(static_cast<double>(options.capabilities.parallel_threads)),
+        block_(options.capabilities.matrix_element_bytes > 0 ? kBlockOfMatrices : kBlock),
+        many_groups_(options.capabilities.matrix_element_bytes > 0 ? kManyGroupsOfMatrices
+                                                                   : kManyGroups) {}
+
+  void run() {
+    if (fragment_.phases.size() != 1 || !fragment_.tiles.empty()) return;
+    const std::vector<NodeRef>& stores = fragment_.phases[0];
+    for (NodeRef store : stores) {
+      if (store->op != Op::Store || !std::ranges::equal(store_axes(store), store_axes(stores[0])))
+        return;
+      if (store->arg.axis != static_cast<int64_t>(store_axes(store).size())) return;
+    }
+    space_.assign(store_axes(stores[0]).begin(), store_axes(stores[0]).end());
+    double results = 1;
+    for (NodeRef axis : space_) results *= size_estimate(size_of(axis));
+    const bool many = results > kFewResults;
+    // Where every result is a thread's, few are fewer than there could be threads.
+    bool idle = parallel_ > 0 && results <= parallel_ / 4 && !fragment_.is_product;
+    const double wanted = kWaiting * parallel_;
+    bool long_sums = false;
+    for (NodeRef reduction : outermost_reductions(stores))
+      long_sums = long_sums || elements_of(reduction) >= kManyTerms;
+    if (parallel_ > 0 && results <= parallel_ && !fragment_.is_product) idle = idle || long_sums;
+    // So are groups that have a rectangle of a product each.
+    const double groups = results / kResultsOfGroup;
+    const bool idle_groups = parallel_ > 0 && fragment_.is_product &&
+                             groups <= (long_sums ? kManyGroups / 2 : kFewGroups);
+    if (many && !idle && !idle_groups && (!fragment_.is_product || results > kFewOfProduct)) return;
+    reductions_ = outermost_reductions(stores);
+    // One that another one needs would have to wait for it.
+    for (NodeRef reduction : reductions_)
+      for (NodeRef node : topological_order({&reduction, 1}))
+        if (node != reduction && std::ranges::count(reductions_, node)) return;
+    double work = 0;
+    for (NodeRef reduction : reductions_) work = std::max(work, results * elements_of(reduction));
+    work *= eagerness_;
+    if (idle && work >= results * kTermsOfThread * 4)
+      return split(std::clamp(std::min(wanted / results, kMostPieces), 2.0,
+                              std::ceil(work / results / kTermsOfThread)));
+    if (const double terms = work / results; idle_groups && terms >= kTermsOfGroup * 2) {
+      const double wanted_groups = terms >= kManyTerms ? many_groups_ : kBusyGroups;
+      return split(std::clamp(wanted_groups / groups, 2.0, std::floor(terms / kTermsOfGroup)));
+    }
+    if (idle || idle_groups) return;
+    if (work < (many ? kMuchWorkOfProduct : kMuchWork)) return;
+    split(many ? kPiecesOfProduct : std::min(kPieces, std::ceil(work / kWorkOfPiece)));
+  }
+
+ private:
+  NodeRef size_of(NodeRef axis) {
+    return std::ranges::find(fragment_.axes, axis, &Axis::variable)->size;
+  }
+  double elements_of(NodeRef reduction) {
+    double elements = 1;
+    for (NodeRef axis : reduction->sources().subspan(1)) elements *= size_estimate(size_of(axis));
+    return elements;
+  }
+
+  NodeRef new_axis(NodeRef size) {
+    const int64_t most = std::max<int64_t>(1, bounds(size).max);
+    NodeRef variable = make_variable(
+        fmt::format("split{}", program_.buffers.size() * 1000 + fragment_.axes.size()), 0,
+        most - 1);
+    fragment_.axes.push_back({variable, size});
+    return variable;
+  }
+
+  // Reductions in the same pieces share their axes, so that one loop can make both.
+  struct Pieces {
+    NodeRef which, inside;
+  };
+  Pieces pieces_of(NodeRef count, int64_t piece) {
+    for (const auto& [known_count, known_piece, axes] : known_pieces_)
+      if (known_count == count && known_piece == piece) return axes;
+    // One after the other: each names itself by how many there are.
+    NodeRef which = new_axis(count);
+    NodeRef inside = new_axis(index_const(piece));
+    known_pieces_.push_back({count, piece, {which, inside}});
+    return {which, inside};
+  }
+
+  void split(double pieces) {
+    const std::vector<NodeRef> finals = fragment_.phases[0];
+    std::vector<NodeRef> partials;
+    NodeMap<NodeRef> totals;
+    for (NodeRef reduction : reductions_) split_one(reduction, pieces, partials, totals);
+    if (partials.empty()) return;
+    const std::vector<NodeRef> last = substitute(finals, totals);
+    if (buffers_of(last).size() > most_buffers_) return;
+    // In the same loops together, as many at once as a kernel can bind: others would leave it no
+    // pieces to share among threads.
+    fragment_.phases.clear();
+    std::ranges::stable_sort(partials, {}, [&](NodeRef store) { return loops_of(store); });
+    for (NodeRef partial : partials) {
+      std::vector<NodeRef> together{partial};
+      if (!fragment_.phases.empty() && loops_of(fragment_.phases.back()[0]) == loops_of(partial)) {
+        together.insert(together.begin(), fragment_.phases.back().begin(),
+                        fragment_.phases.back().end());
+        if (buffers_of(together).size() > most_buffers_) together = {partial};
+      }
+      if (together.size() == 1) fragment_.phases.emplace_back();
+      fragment_.phases.back() = std::move(together);
+    }
+    fragment_.phases.push_back(last);
+    fragment_.refresh();
+  }
+
+  // Of a store of a partial sum: its piece, and how far it is summed.
+  std::vector<Key> loops_of(NodeRef store) {
+    std::vector<Key> loops;
+    for (NodeRef axis : store->source(3)->sources().subspan(1)) loops.push_back(size_of(axis)->key);
+    std::ranges::sort(loops);
+    loops.push_back(store->source(4)->key);
+    return loops;
+  }
+
+  // Where they are: what is replaced in place is bound once.
+  std::set<int> buffers_of(std::span<const NodeRef> stores) const {
+    std::set<int> buffers;
+    for (NodeRef node : topological_order(stores))
+      if (node->op == Op::Load || node->op == Op::Store || node->op == Op::StoreAdd) {
+        const int number = schedule_buffer_of(node->source(0));
+        const auto place = static_cast<size_t>(number);
+        buffers.insert(place < memory_.size() ? memory_[place] : number);
+      }
+    return buffers;
+  }
+
+  void split_one(NodeRef reduction, double pieces, std::vector<NodeRef>& partials,
+                 NodeMap<NodeRef>& totals) {
+    // One group adds so few in no time.
+    const bool nested = std::ranges::any_of(topological_order({&reduction, 1}), [&](NodeRef node) {
+      return node != reduction && is_reduce_over(node->op);
+    });
+    if (parallel_ > 0 && space_.empty() && !nested && elements_of(reduction) <= kFewTerms) return;
+    std::vector<NodeRef> axes(reduction->sources().begin() + 1, reduction->sources().end());
+    double longest = 0;
+    for (NodeRef axis : axes) longest = std::max(longest, size_estimate(size_of(axis)));
+    // An outer axis, so that neighbours stay in one piece.
+    const double enough = longest >= pieces ? pieces : std::ceil(longest / 4);
+    auto chosen = std::ranges::find_if(
+        axes, [&](NodeRef axis) { return size_estimate(size_of(axis)) >= enough; });
+    NodeRef size = size_of(*chosen);
+    const auto length = static_cast<int64_t>(size_estimate(size));
+    if (length < 2) return;
+    const int64_t piece = piece_length(size, length, static_cast<int64_t>(pieces));
+    NodeRef count =
+        simplify(index_floor_div(index_add(size, index_const(piece - 1)), index_const(piece)));
+    const auto [which, inside] = pieces_of(count, piece);
+    NodeRef index = index_add(index_mul(which, index_const(piece)), inside);
+    const bool even = is_static(size) && static_value(size) % piece == 0;
+    NodeRef within = even ? nullptr : make(Op::Lt, {index, size});
+
+    const DType dtype = reduction->dtype;
+    const DType wide = is_narrow_float(dtype) ? DType::F32 : dtype;
+    NodeRef value = moved(reduction->source(0), *chosen, index, within);
+    if (wide != dtype) value = make_cast(value, wide);
+    if (within) value = make(Op::Where, {within, value, identity_of(reduction->op, wide)});
+    *chosen = inside;
+    axes.insert(axes.begin(), value);
+    NodeRef partial = make(reduction->op, axes);
+    store_partial(partial, which, count, partials);
+
+    NodeRef again = new_axis(count);
+    NodeRef total = make(reduction->op, {load_partial(again), again});
+    totals[reduction] = wide == dtype ? total : make_cast(within_range(total, dtype), dtype);
+  }
+
+  // The length of the pieces: the nearest to the wanted one that leaves no rest, if one is near;
+  // and of those rather one that is made of whole blocks, as products are copied.
+  int64_t piece_length(NodeRef size, int64_t length, int64_t pieces) const {
+    const int64_t wanted = std::max<int64_t>(1, (length + pieces - 1) / pieces);
+    if (!is_static(size)) return wanted;
+    const bool in_blocks = parallel_ > 0 && fragment_.is_product;
+    for (const int64_t unit : {in_blocks ? block_ : 1, int64_t{1}}) {
+      auto fits = [&](int64_t piece) { return length % piece == 0 && piece % unit == 0; };
+      int64_t shorter = wanted, longer = wanted;
+      while (2 * shorter >= wanted && !fits(shorter)) --shorter;
+      while (longer <= 2 * wanted && !fits(longer)) ++longer;
+      const bool is_short = 2 * shorter >= wanted, is_long = longer <= 2 * wanted;
+      if (is_short && (!is_long || wanted * wanted < shorter * longer)) return shorter;
+      if (is_long) return longer;
+    }
+    return wanted;
+  }
+
+  // The reduced value at another index; nothing is read where `within` fails.
+  static NodeRef moved(NodeRef value, NodeRef axis, NodeRef index, NodeRef within) {
+    NodeMap<NodeRef> by;
+    by[axis] = index;
+    NodeRef image = substitute({&value, 1}, by)[0];
+    if (!within) return image;
+    NodeMap<NodeRef> images;
+    for (NodeRef node : topological_order({&image, 1})) {
+      std::vector<NodeRef> sources;
+      for (NodeRef source : node->sources()) sources.push_back(*images.find(source));
+      if (node->op == Op::Load) sources[2] = make(Op::And, {sources[2], within});
+      images[node] = with_sources(node, sources);
+    }
+    return *images.find(image);
+  }
+
+  void store_partial(NodeRef partial, NodeRef which, NodeRef count,
+                     std::vector<NodeRef>& partials) {
+    NodeRef space = index_const(1);
+    NodeRef position = index_const(0);
+    for (NodeRef axis : space_) {
+      space = index_mul(space, size_of(axis));
+      position = index_add(index_mul(position, size_of(axis)), axis);
+    }
+    place_ = position;
+    results_ = space;
+    program_.buffers.push_back(
+        {.dtype = partial->dtype, .elements = simplify(index_mul(count, space))});
+    buffer_ = schedule_buffer_node(static_cast<int>(program_.buffers.size()) - 1,
+                                   program_.buffers.back());
+    std::vector<NodeRef> sources{buffer_, partial_position(which),
+                                 make_const(Scalar::of_int(DType::Bool, 1)), partial, which};
+    sources.insert(sources.end(), space_.begin(), space_.end());
+    partials.push_back(make(Op::Store, sources, Arg(static_cast<int64_t>(space_.size() + 1))));
+  }
+
+  NodeRef partial_position(NodeRef which) {
+    return simplify(index_add(index_mul(which, results_), place_));
+  }
+  NodeRef load_partial(NodeRef which) {
+    return make(Op::Load,
+                {buffer_, partial_position(which), make_const(Scalar::of_int(DType::Bool, 1))});
+  }
+
+  Rangified& program_;
+  Fragment& fragment_;
+  std::span<const int> memory_;  // where each buffer is, of those that were there before
+  double eagerness_;
+  size_t most_buffers_;
+  std::vector<std::tuple<NodeRef, int64_t, Pieces>> known_pieces_;
+  double parallel_;  // threads that keep the device busy; 0: lanes are no threads
+  int64_t block_;
+  double many_groups_;
+  std::vector<NodeRef> space_, reductions_;
+  NodeRef place_ = nullptr, results_ = nullptr, buffer_ = nullptr;
+};
+
+}  // namespace
+
+void split_reductions(Rangified& program, std::span<const int> memory,
+                      const ScheduleOptions& options) {
+  for (Fragment& fragment : program.fragments)
+    if (!fragment.phases.empty()) Splitter(program, fragment, memory, options).run();
+}
+
+}  // namespace anneal

@@ -1,0 +1,64 @@
+#include "schedule/graph/scatter_as_reduction.h"
+
+#include "ir/build.h"
+#include "ir/index.h"
+#include "ir/node_map.h"
+#include "schedule/fuse/cost.h"
+
+namespace anneal {
+namespace {
+
+// In the time that one value is added in its turn, a busy device adds so many.
+constexpr double kMostResults = 1 << 21;
+constexpr double kFewValues = 64;
+
+bool is_worth_spreading(NodeRef node) {
+  if (node->op != Op::ScatterAdd) return false;
+  const DType dtype = node->dtype, place = node->source(1)->dtype;
+  const bool plain = dtype == DType::F32 || dtype == DType::I32 || dtype == DType::U32;
+  // Places of other dtypes might be the same as others when they are compared as i32.
+  const bool places = place == DType::I32 || (is_int(place) && byte_size(place) < 4);
+  const auto axis = static_cast<size_t>(node->arg.axis);
+  return plain && places && element_estimate(*node->shape) <= kMostResults &&
+         size_estimate(node->source(1)->dim(axis)) > kFewValues;
+}
+
+// target + the sum over k of where(places[k] == v, values[k], 0), at every v of the axis.
+NodeRef as_sum(NodeRef target, NodeRef places, NodeRef values, int64_t axis) {
+  const auto along = static_cast<size_t>(axis);
+  std::span<const NodeRef> dims = values->shape->dims();
+  std::vector<NodeRef> beside(dims.begin(), dims.end());
+  beside.insert(beside.begin() + axis, index_const(1));
+  std::vector<NodeRef> all = beside;
+  all[along] = target->dim(along);
+  auto for_each_result = [&](NodeRef node) {
+    return make_tail(Op::Expand, make_tail(Op::Reshape, node, beside), all);
+  };
+  NodeRef here = make(
+      Op::Eq, {for_each_result(make_cast(places, DType::I32)), make_iota(DType::I32, all, axis)});
+  NodeRef added =
+      make(Op::Where, {here, for_each_result(values), make_const(values->dtype, 0, all)});
+  const int64_t summed = axis + 1;
+  NodeRef sum = make_axes(Op::ReduceSum, added, {&summed, 1});
+  return make(Op::Add, {target, make_tail(Op::Reshape, sum, target->shape->dims())});
+}
+
+}  // namespace
+
+std::vector<NodeRef> scatters_as_reductions(std::span<const NodeRef> roots,
+                                            const Capabilities& capabilities) {
+  std::vector<NodeRef> results(roots.begin(), roots.end());
+  if (capabilities.parallel_threads == 0) return results;
+  NodeMap<NodeRef> images;
+  for (NodeRef node : topological_order(roots)) {
+    std::vector<NodeRef> sources;
+    for (NodeRef source : node->sources()) sources.push_back(images[source]);
+    images[node] = is_worth_spreading(node)
+                       ? as_sum(sources[0], sources[1], sources[2], node->arg.axis)
+                       : with_sources(node, sources);
+  }
+  for (NodeRef& root : results) root = images[root];
+  return results;
+}
+
+}  // namespace anneal

@@ -1,0 +1,17 @@
+// Additions at computed places, as sums over what is added.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ir/node.h"
+#include "target/capabilities.h"
+
+namespace anneal {
+
+// A ScatterAdd adds one value after the other, so that the order of its sums is fixed. Where there
+// are many threads to keep busy and few results, each result looks for what is added to it instead.
+std::vector<NodeRef> scatters_as_reductions(std::span<const NodeRef> roots,
+                                            const Capabilities& capabilities);
+
+}  // namespace anneal
