@@ -2,8 +2,9 @@
 """Runs clang-tidy over src/ and cli/, skipping files that were clean and have not changed.
 
 A file's key is the hash of its compile command, .clang-tidy, the tidy version, its text and the
-text of every project header it reaches. A clean file leaves an empty file of that name in the
-cache folder; a file with findings is checked again each time.
+text of every project header it reaches; where the clone lies is no part of it, so that clones may
+share a cache folder. A clean file leaves an empty file of that name there, for a month after its
+last use; a file with findings is checked again each time.
 usage: tidy.py BUILD_DIR CACHE_DIR   (BUILD_DIR holds compile_commands.json)
 """
 import concurrent.futures
@@ -15,11 +16,13 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 TIDY = "clang-tidy-19"
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CHECKED = ("src", "cli")  # headers of src/, cli/ and include/ are checked through these
 INCLUDE_DIRS = (ROOT / "src", ROOT / "include", ROOT)
+KEPT_SECONDS = 30 * 24 * 3600
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 
 
@@ -43,7 +46,7 @@ def closure(path):
 
 
 def key(entry, salt):
-    parts = [salt, entry["command"]]
+    parts = [salt, entry["command"].replace(str(ROOT), ".")]
     parts += [f"{p.relative_to(ROOT)} {read(p)[0]}" for p in closure(pathlib.Path(entry["file"]))]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -61,9 +64,12 @@ def main(build_dir, cache_dir):
     entries = json.loads((pathlib.Path(build_dir) / "compile_commands.json").read_text())
     prefixes = tuple(f"{ROOT / folder}{os.sep}" for folder in CHECKED)
     keys = {e["file"]: key(e, salt) for e in entries if e["file"].startswith(prefixes)}
-    for stale in cache.iterdir():
-        if stale.name not in keys.values():
-            stale.unlink()
+    used = set(keys.values())
+    for clean in cache.iterdir():
+        if clean.name in used:
+            clean.touch()
+        elif clean.stat().st_mtime < time.time() - KEPT_SECONDS:
+            clean.unlink(missing_ok=True)
     todo = sorted(f for f, k in keys.items() if not (cache / k).exists())
     print(f"clang-tidy: {len(todo)} of {len(keys)} files to check", file=sys.stderr, flush=True)
 
