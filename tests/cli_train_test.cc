@@ -403,8 +403,13 @@ TEST_CASE("cli train: mistakes are explained, and nothing is overwritten") {
   }
   CHECK(io::load_text(full) == "what was there before");
   CHECK(io::load_text(good) == bytes);
+}
 
-  // A disk that is full shows as a limit on files does (the thread sanitizer needs half of it).
+// A disk that is full shows as a limit on files does (the thread sanitizer needs half of it).
+TEST_CASE("cli train: without room for a checkpoint the old file stays") {
+  const Folder folder;
+  const std::string full = folder / "full.safetensors";
+  io::save_text(full, "what was there before");
   const Run no_room = shell(fmt::format(
       "bash -c 'ulimit -f 1024; \"{}\" train mlp --data digits --steps 2 --save {} 2>&1'",
       program_path(), full));

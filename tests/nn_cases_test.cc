@@ -108,8 +108,9 @@ Case gpt(const std::string& name, const nn::GptOptions& options) {
 
 using Builder = std::function<Case(const std::string&)>;
 
+using namespace nn;
+
 const std::map<std::string, Builder>& cases() {
-  using namespace nn;
   static const std::map<std::string, Builder> rows{
       {"linear_bias",
        [](auto& n) { return layer<Linear>(n, {2, 3, 5}, 5, 4, LinearOptions{.dtype = kF64}); }},

@@ -39,7 +39,7 @@ inline constexpr Tolerance kIdentity{"identity", 1e-10, 1e-10};  // <jvp v, w> =
 const Tolerance& tolerance_of(DType dtype);
 
 // Values follow from the case's name, the input's number and the element's position alone, by
-// integer arithmetic that goldens/make_goldens.py repeats.
+// integer arithmetic that goldens/recipe.py repeats.
 enum class Recipe : uint8_t {
   Uniform,   // in (low, high), on a grid that avoids multiples of 1/1024 and other inputs' values
   Distinct,  // the same without ties: for max, sort and their gradients

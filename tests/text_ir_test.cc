@@ -14,7 +14,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "base/cursor.h"
 #include "ir/build.h"
 #include "ir/index.h"
 #include "ir/infer.h"
@@ -567,36 +566,4 @@ TEST_CASE("text ir: verify infers every node again") {
   broken->dtype = DType::F32;
   broken->op = Op::Exp;
   CHECK(verify(roots, kTensorStage) == "");
-}
-
-// ---- the cursor
-
-TEST_CASE("text ir: quoted text comes back whatever its bytes") {
-  std::string bytes;
-  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
-  const std::string quoted = quote(bytes);
-  CHECK(std::all_of(quoted.begin(), quoted.end(), [](char c) { return c >= ' ' && c <= '~'; }));
-  Cursor cursor(quoted);
-  CHECK(cursor.quoted(256) == bytes);
-  CHECK(cursor.at_end());
-  CHECK_FALSE(Cursor(quoted).quoted(255));
-}
-
-TEST_CASE("text ir: a failed cursor keeps its first error and gives nothing more") {
-  Cursor cursor("ab\n 12x");
-  CHECK(cursor.identifier() == "ab");
-  cursor.advance();
-  cursor.skip_blanks();
-  CHECK(cursor.integer() == 12);
-  CHECK_FALSE(cursor.expect("y"));
-  CHECK_FALSE(cursor.accept('x'));
-  CHECK(cursor.identifier().empty());
-  CHECK_FALSE(cursor.integer());
-  REQUIRE(cursor.failed());
-  CHECK(cursor.error()->at.line == 2);
-  CHECK(cursor.error()->at.column == 4);
-  CHECK(cursor.error()->message == "expected 'y', found 'x'");
-  cursor.advance(100);
-  CHECK(cursor.at_end());
-  CHECK(cursor.peek(7) == '\0');
 }

@@ -1,16 +1,15 @@
 // The way of a program from the captured graph to code, stage by stage: the page to open first.
 //
-//   stage        where                      what
-//   simplify     transform/simplify.h       rule sets over the graph: fold, identities, movement, …
-//   graph        schedule/passes.h          rewrites of the graph before it is cut into kernels
-//   fusion       schedule/passes.h          movement becomes index arithmetic; which values are
-//                                           stored, and which fragments become one kernel
-//   fragments    schedule/passes.h          split-K, masks, axes; the kernels in order
-//   memory       schedule/memory/memory_plan.h     offsets in one arena, for the sizes of a run
-//   kernel body  kernel/lower.h             passes over what one kernel computes
-//   plan         kernel/plan/plan.h              lanes, register tiles, staging: choices, not
-//   rewrites code         codegen/llvm, codegen/wgsl the low-level program, and text or machine
-//   code of it
+//   stage        where                          what
+//   simplify     transform/simplify.h           sets of rules over the graph
+//   graph        schedule/passes.h              rewrites of the graph before it becomes kernels
+//   fusion       schedule/passes.h              movement becomes index arithmetic; what is
+//                                               stored, and what becomes one kernel
+//   fragments    schedule/passes.h              split-K, masks, axes; the kernels in order
+//   memory       schedule/memory/memory_plan.h  offsets in one arena, for the sizes of a run
+//   kernel body  kernel/lower.h                 passes over what one kernel computes
+//   plan         kernel/plan/plan.h             lanes, register tiles, staging: no rewrites
+//   code         codegen/llvm, codegen/wgsl     the low-level program, and its text or code
 //
 // codegen/target_kernels.h runs the stages up to code for a target;
 // runtime/program/compiled_program.cc does so for a device and keeps the result, a plan that is

@@ -2,7 +2,7 @@
 """Writes nn_cases.txt, results and gradients of layers, from PyTorch in f64.
 
 Shares no code with anneal. Values of parameters and inputs follow from the case's name and the
-path ("linear/up.weight") by the recipe of make_goldens.py, so that goldens hold results only. A
+path ("linear/up.weight") by the recipe of recipe.py, so that goldens hold results only. A
 line is: case ; what ; [shape] numbers. The loss of a case is the sum of its result times weights
 of the same recipe ("linear/loss").
 """
@@ -12,7 +12,7 @@ import pathlib
 import torch
 import torch.nn.functional as F
 
-from make_goldens import draw, seed_of
+from recipe import draw, seed_of
 
 HERE = pathlib.Path(__file__).parent
 CASES = {}

@@ -1,0 +1,48 @@
+"""References of structure."""
+import numpy as np
+import torch
+
+from references.common import bits, case, f64, normal, randint, split_seed, unit
+
+case(
+    zeros=lambda: np.zeros((2, 3), np.float32),
+    ones=lambda: np.ones((2, 3), np.int16),
+    full=lambda: np.full((2, 2), 2.5),
+    full_bool=lambda: np.ones(2, np.bool_),
+    zeros_like=torch.zeros_like,
+    ones_like=lambda x: x,
+    full_like=lambda x: torch.full_like(x, 3),
+    arange=lambda: np.arange(5, dtype=np.int32),
+    arange_f64=lambda: f64([0, 0.5, 1, 1.5]),
+    arange_step=lambda: f64([1, 3.5, 6]),
+    arange_down=lambda: np.array([3, 1, -1], np.int64),
+    arange_to_variable=lambda x: torch.arange(3).unsqueeze(1) * x,
+    eye=lambda: np.eye(3, dtype=np.float32),
+    eye_wide=lambda: np.eye(2, 4),
+    eye_variable=lambda x: 2 * x,
+    from_dim=lambda x: np.array(7, np.int64),
+    from_dim_f64=lambda x: x.mean(0),
+    from_data=lambda: 2 * np.arange(1.0, 7.0).reshape(2, 3),
+    tensor=lambda: np.array([[11, 18], [13, 24]], np.int32),
+    stop_gradient=lambda x: x * x,
+    named=lambda x: torch.exp(x) * torch.exp(x),
+    custom_gradient=torch.exp,
+    custom_gradient_two=lambda a, b: 2 * a * b,
+    parameter=lambda: np.full((2, 3), 3.0),
+    assign=lambda x: x * 2,
+    random_bits=lambda: bits(42, 0, (2, 5)),
+    random_bits_draw=lambda: bits(0x123456789ABCDEF0, 7, (5,)),
+    random_uniform=lambda: unit(1, 0, (2, 5)) * 4 - 1,
+    random_uniform_f32=lambda: unit(2, 0, (7,)).astype(np.float32),
+    random_normal=lambda: 2 * normal(3, (3, 3)) + 1,
+    random_integers=lambda: randint(4, (12,), -3, 5, np.int32),
+    random_rand=lambda: unit(5, 0, (2, 3)),
+    random_randn=lambda: normal(6, (4,)),
+    random_uniform_thread=lambda: unit(7, 0, (4,)) + 2,
+    random_randint=lambda: randint(8, (6,), 10, 100, np.uint8),
+    random_keyed_bits=lambda: bits(0x123456789ABCDEF0, 0x500000007, (2, 3)),
+    random_keyed_uniform=lambda: unit(10, 0, (5,)) * 4 - 1,
+    random_keyed_normal=lambda: 2 * normal(11, (4,)) + 1,
+    random_split=lambda: bits(split_seed(12, 3), 0, (3,)),
+    random_second_draw=lambda: bits(9, 0, (4,)) ^ bits(9, 1, (4,)),
+)
