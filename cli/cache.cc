@@ -8,7 +8,7 @@
 
 #include <anneal/error.h>
 
-#include "base/environment.h"
+#include "base/os/environment.h"
 #include "cli/failure.h"
 #include "cli/json.h"
 #include "cli/output.h"

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "anneal_version.h"
-#include "base/environment.h"
+#include "base/os/environment.h"
 #include "cli/json.h"
 #include "cli/output.h"
 

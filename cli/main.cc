@@ -15,8 +15,8 @@
 #include <anneal/error.h>
 
 #include "anneal_version.h"
-#include "base/environment.h"
 #include "base/notice.h"
+#include "base/os/environment.h"
 #include "cli/bench/bench.h"
 #include "cli/cache.h"
 #include "cli/compile_progress.h"

@@ -1,5 +1,5 @@
 // Files appear whole or not at all, and what killed processes left goes with the next save.
-#include "base/atomic_file.h"
+#include "base/os/atomic_file.h"
 
 #include <csignal>
 #include <filesystem>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "temporary_folder.h"
 
 using namespace anneal;

@@ -10,8 +10,8 @@
 
 #include <anneal/device.h>
 
-#include "base/files.h"
-#include "base/machine.h"
+#include "base/os/files.h"
+#include "base/os/machine.h"
 #include "cli_runner.h"
 #include "codegen/llvm/compile.h"
 #include "environment_scope.h"

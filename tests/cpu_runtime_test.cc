@@ -13,7 +13,7 @@
 
 #include <anneal/error.h>
 
-#include "base/environment.h"
+#include "base/os/environment.h"
 #include "environment_scope.h"
 #include "runtime/cpu/kernel_folder.h"
 #include "runtime/cpu/memory.h"

@@ -15,7 +15,7 @@
 
 #include <anneal/error.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "program_builder.h"
 #include "runtime/cpu/image_file.h"
 #include "temporary_folder.h"

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/environment.h"
 #include "base/notice.h"
-#include "base/temporary_file.h"
+#include "base/os/environment.h"
+#include "base/os/temporary_file.h"
 #include "environment_scope.h"
 #include "error_text.h"
 #include "temporary_folder.h"

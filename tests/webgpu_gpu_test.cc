@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "base/files.h"
+#include "base/os/files.h"
 #include "environment_scope.h"
 #include "error_text.h"
 #include "runtime/webgpu/gpu.h"

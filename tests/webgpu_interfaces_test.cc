@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/shared_library.h"
+#include "base/os/shared_library.h"
 #include "environment_scope.h"
 #include "error_text.h"
 #include "runtime/webgpu/gpu.h"

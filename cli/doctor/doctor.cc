@@ -12,8 +12,8 @@
 #include <anneal/device.h>
 
 #include "anneal_version.h"
-#include "base/machine.h"
-#include "base/own_files.h"
+#include "base/os/machine.h"
+#include "base/os/own_files.h"
 #include "cli/doctor/fma_speed.h"
 #include "cli/doctor/memory_copy.h"
 #include "cli/doctor/webgpu.h"

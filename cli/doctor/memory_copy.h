@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "base/huge_pages.h"
+#include "base/os/huge_pages.h"
 
 namespace anneal::cli {
 

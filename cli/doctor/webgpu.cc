@@ -8,8 +8,8 @@
 
 #include <anneal/error.h>
 
-#include "base/files.h"
-#include "base/shared_library.h"
+#include "base/os/files.h"
+#include "base/os/shared_library.h"
 #include "cli/library_messages.h"
 #include "runtime/webgpu/software_driver.h"
 

@@ -9,7 +9,7 @@
 #include <anneal/error.h>
 #include <anneal/random.h>
 
-#include "base/atomic_file.h"
+#include "base/os/atomic_file.h"
 #include "cli/busy.h"
 #include "ir/dtype.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/huge_pages.h"
+#include "base/os/huge_pages.h"
 
 namespace anneal {
 

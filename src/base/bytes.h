@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "base/huge_memory.h"
+#include "base/os/huge_memory.h"
 
 namespace anneal {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/huge_pages.h"
 #include "base/key.h"
+#include "base/os/huge_pages.h"
 
 namespace anneal {
 

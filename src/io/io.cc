@@ -6,8 +6,8 @@
 
 #include <anneal/io.h>
 
-#include "base/atomic_file.h"
-#include "base/mapped_file.h"
+#include "base/os/atomic_file.h"
+#include "base/os/mapped_file.h"
 #include "io/json_text.h"
 #include "io/layout.h"
 #include "ir/dtype.h"

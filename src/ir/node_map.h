@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/huge_pages.h"
+#include "base/os/huge_pages.h"
 #include "ir/node.h"
 
 namespace anneal {

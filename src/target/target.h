@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/machine.h"
+#include "base/os/machine.h"
 #include "ir/dtype.h"
 #include "target/capabilities.h"
 

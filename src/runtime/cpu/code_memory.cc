@@ -12,7 +12,7 @@
 #include <anneal/error.h>
 
 #include "base/call_site.h"
-#include "base/executable_memory.h"
+#include "base/os/executable_memory.h"
 
 namespace anneal {
 namespace {

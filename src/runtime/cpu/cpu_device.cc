@@ -9,8 +9,8 @@
 #include <anneal/device.h>
 
 #include "base/call_site.h"
-#include "base/huge_memory.h"
-#include "base/machine.h"
+#include "base/os/huge_memory.h"
+#include "base/os/machine.h"
 #include "base/progress.h"
 #include "kernel/lower.h"
 #include "runtime/cpu/kernel_cache.h"

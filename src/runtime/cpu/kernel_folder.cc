@@ -13,10 +13,10 @@
 
 #include <anneal/error.h>
 
-#include "base/environment.h"
 #include "base/notice.h"
-#include "base/own_files.h"
-#include "base/temporary_file.h"
+#include "base/os/environment.h"
+#include "base/os/own_files.h"
+#include "base/os/temporary_file.h"
 
 namespace anneal {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/files.h"
 #include "base/key.h"
+#include "base/os/files.h"
 
 namespace anneal {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/huge_memory.h"
+#include "base/os/huge_memory.h"
 
 namespace anneal {
 

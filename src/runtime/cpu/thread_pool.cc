@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/environment.h"
+#include "base/os/environment.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

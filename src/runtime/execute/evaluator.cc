@@ -11,8 +11,8 @@
 #include <anneal/device.h>
 
 #include "base/call_site.h"
-#include "base/environment.h"
-#include "base/files.h"
+#include "base/os/environment.h"
+#include "base/os/files.h"
 #include "base/traffic.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/execute/executor.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
-#include "base/environment.h"
+#include "base/os/environment.h"
 #include "base/traffic.h"
 #include "runtime/program/distinct_bodies.h"
 

@@ -15,7 +15,7 @@
 #include <anneal/error.h>
 
 #include "base/call_site.h"
-#include "base/shared_library.h"
+#include "base/os/shared_library.h"
 #include "runtime/webgpu/software_driver.h"
 
 namespace anneal::webgpu {

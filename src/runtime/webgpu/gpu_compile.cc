@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
-#include "base/files.h"
+#include "base/os/files.h"
 #include "runtime/webgpu/gpu_state.h"
 
 namespace anneal::webgpu {

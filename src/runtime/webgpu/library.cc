@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/call_site.h"
-#include "base/files.h"
+#include "base/os/files.h"
 
 namespace anneal::webgpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/shared_library.h"
+#include "base/os/shared_library.h"
 #include "runtime/webgpu/abi.h"
 
 namespace anneal::webgpu {

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/files.h"
-#include "base/shared_library.h"
+#include "base/os/files.h"
+#include "base/os/shared_library.h"
 #include "runtime/webgpu/library.h"
 
 namespace anneal::webgpu {

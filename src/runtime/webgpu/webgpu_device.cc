@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
-#include "base/environment.h"
-#include "base/files.h"
+#include "base/os/environment.h"
+#include "base/os/files.h"
 #include "base/progress.h"
 #include "codegen/wgsl/gpu_kernel.h"
 #include "runtime/program/distinct_bodies.h"

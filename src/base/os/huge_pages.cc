@@ -1,4 +1,4 @@
-#include "base/huge_pages.h"
+#include "base/os/huge_pages.h"
 
 #include <cstdlib>
 #include <new>

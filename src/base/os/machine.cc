@@ -1,5 +1,5 @@
 // Reads what Linux offers under /proc and /sys; elsewhere most of it stays unknown.
-#include "base/machine.h"
+#include "base/os/machine.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "base/huge_memory.h"
+#include "base/os/huge_memory.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
-#include "base/huge_pages.h"
+#include "base/os/huge_pages.h"
 #include "base/traffic.h"
 
 namespace anneal {

@@ -1,4 +1,4 @@
-#include "base/environment.h"
+#include "base/os/environment.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/checked.h"
-#include "base/files.h"
+#include "base/os/files.h"
 
 namespace anneal {
 

@@ -1,4 +1,4 @@
-#include "base/executable_memory.h"
+#include "base/os/executable_memory.h"
 
 #include <sys/mman.h>
 

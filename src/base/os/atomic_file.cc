@@ -1,4 +1,4 @@
-#include "base/atomic_file.h"
+#include "base/os/atomic_file.h"
 
 #include <cerrno>
 #include <filesystem>

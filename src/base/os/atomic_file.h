@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/temporary_file.h"
+#include "base/os/temporary_file.h"
 
 namespace anneal {
 

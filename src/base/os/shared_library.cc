@@ -1,4 +1,4 @@
-#include "base/shared_library.h"
+#include "base/os/shared_library.h"
 
 #include <filesystem>
 

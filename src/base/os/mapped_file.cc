@@ -1,4 +1,4 @@
-#include "base/mapped_file.h"
+#include "base/os/mapped_file.h"
 
 #include <cerrno>
 #include <system_error>

@@ -1,4 +1,4 @@
-#include "base/temporary_file.h"
+#include "base/os/temporary_file.h"
 
 #include <cerrno>
 #include <filesystem>

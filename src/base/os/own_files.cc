@@ -1,6 +1,6 @@
 // Each folder and file is looked at after it was opened, by its descriptor, and the next one is
 // opened from there: nobody can exchange them in between.
-#include "base/own_files.h"
+#include "base/os/own_files.h"
 
 #include <cerrno>
 #include <ctime>

@@ -1,4 +1,4 @@
-#include "base/files.h"
+#include "base/os/files.h"
 
 #include <cerrno>
 #include <chrono>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <system_error>
 
-#include "base/temporary_file.h"
+#include "base/os/temporary_file.h"
 
 namespace anneal {
 namespace {
