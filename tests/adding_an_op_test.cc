@@ -155,7 +155,7 @@ TEST_CASE("adding an op: code may call every function that the table names") {
 TEST_CASE("adding an op: names of gradients have rows, and the text holds their numbers") {
   Graph graph;
   GraphScope scope(graph);
-  for (const NamedGradientRule& rule : named_gradient_rules()) {
+  for (const NamedDerivativeRule& rule : named_gradient_rules()) {
     CAPTURE(rule.name);
     CHECK(named_gradient_rule(rule.name) == &rule);  // no name twice
     CHECK(!rule.text.empty());

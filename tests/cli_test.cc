@@ -8,6 +8,7 @@
 
 #include "anneal_version.h"
 #include "cli_runner.h"
+#include "codegen/pipeline.h"
 #include "ir/print.h"
 #include "models/program.h"
 #include "transform/derivative.h"
@@ -193,7 +194,7 @@ TEST_CASE("cli: every op can be explained, with the rules that run") {
       }
     }
     size_t rules = 0;
-    for (const RuleSet* set : program_rules())
+    for (const RuleSet* set : rule_sets())
       for (const Rule& rule : set->rules())
         if (rule.pattern.matches_any_op() || rule.pattern.ops().contains(op)) ++rules;
     CHECK(explained["rules"].size() == rules);

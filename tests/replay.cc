@@ -12,7 +12,6 @@
 #include "runtime/program/distinct_bodies.h"
 #include "schedule/work_count.h"
 #include "symbolic/bounds.h"
-#include "transform/simplify.h"
 
 namespace anneal {
 namespace {
@@ -119,7 +118,8 @@ std::vector<ReplayTarget> replay_targets() {
 std::string replay(const ReplayProgram& program, const ReplayTarget& target) {
   Graph graph;
   GraphScope scope(graph);
-  const Schedule schedule = schedule_for(simplify_program(program.build()), target.capabilities);
+  const Schedule schedule =
+      schedule_for(simplified_for(program.build(), target.capabilities), target.capabilities);
   GraphScope schedule_scope(*schedule.graph);
 
   const DistinctBodies distinct = distinct_bodies(schedule);

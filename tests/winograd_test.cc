@@ -3,8 +3,7 @@
 
 #include <anneal/anneal.h>
 
-#include "schedule/schedule.h"
-#include "transform/simplify.h"
+#include "codegen/target_kernels.h"
 
 using namespace anneal;
 
@@ -41,8 +40,8 @@ std::vector<Tensor> results(const Tensor& x, const Tensor& w, const Tensor& seed
 
 double largest(const Tensor& x) { return max(abs(x)).item(); }
 
-std::vector<NodeRef> simplified(const Tensor& tensor) {
-  return simplify_program(std::vector<NodeRef>{tensor.node()});
+std::vector<NodeRef> simplified(const Tensor& tensor, const Capabilities& capabilities = {}) {
+  return simplified_for(std::vector<NodeRef>{tensor.node()}, capabilities);
 }
 
 }  // namespace
@@ -154,6 +153,30 @@ TEST_CASE("winograd: only where it is likely to be faster") {
     CHECK((ours.kernels.size() == 5) == row.used);
     Tensor halves = conv2d(x.cast(DType::F16), w.cast(DType::F16), {}, row.options);
     CHECK(schedule_program(simplified(halves)).kernels.size() <= 2);
+  }
+}
+
+TEST_CASE("winograd: the target decides, for values and for every gradient") {
+  Tensor x = input("x", {4, 16, 8, 8}), w = input("w", {16, 16, 3, 3});
+  Tensor y = conv2d(x, w, {}, {.padding = {1}});
+  std::vector<Tensor> marked = grad(sum(y * y), {x, w});
+  for (const Tensor& tangent : jvp({y}, {x, w}, {x, w})) marked.push_back(tangent);
+  marked.push_back(y);
+  Capabilities never;
+  never.winograd_channels = 17;
+  std::vector<Tensor> plain;
+  {
+    const ConvOptions options{.padding = {1}, .winograd = false};
+    Tensor z = conv2d(x, w, {}, options);
+    plain = grad(sum(z * z), {x, w});
+    for (const Tensor& tangent : jvp({z}, {x, w}, {x, w})) plain.push_back(tangent);
+    plain.push_back(z);
+  }
+  for (size_t i = 0; i < marked.size(); ++i) {
+    CAPTURE(i);
+    CHECK(simplified(marked[i], never) == simplified(plain[i], never));
+    CHECK(simplified(marked[i]) != simplified(plain[i]));
+    CHECK(simplified(plain[i]) == simplified(plain[i], never));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "cli/failure.h"
 #include "cli/inspect/functions.h"
 #include "cli/inspect/programs.h"
+#include "codegen/pipeline.h"
 #include "transform/simplify.h"
 
 namespace anneal::cli {
@@ -14,7 +15,7 @@ namespace {
 
 void check_disabled(const std::vector<std::string>& disabled) {
   std::vector<std::string> names;
-  for (const RuleSet* set : program_rules()) {
+  for (const RuleSet* set : rule_sets()) {
     names.emplace_back(set->name());
     for (const Rule& rule : set->rules())
       names.push_back(fmt::format("{}/{}", set->name(), rule.name));

@@ -11,10 +11,10 @@
 #include "cli/inspect/kernel_listing.h"
 #include "cli/inspect/programs.h"
 #include "cli/output.h"
+#include "codegen/target_kernels.h"
 #include "ir/print.h"
 #include "tensor/named_gradient.h"
 #include "transform/derivative.h"
-#include "transform/simplify.h"
 
 namespace anneal::cli {
 namespace {
@@ -41,7 +41,7 @@ std::string typed_name(NodeRef buffer) {
 Shown show(const std::vector<Tensor>& wanted, const ExplainOptions& options,
            const Capabilities& capabilities) {
   Shown shown;
-  shown.text = print(simplify_program(nodes_of(wanted), &shown.log, options.disabled));
+  shown.text = print(simplified_for(nodes_of(wanted), capabilities, &shown.log, options.disabled));
   const models::Program program{.loss = wanted[0],
                                 .parameters = {},
                                 .gradients = {},
@@ -56,7 +56,7 @@ std::vector<std::string_view> named_rules(NodeRef root) {
   std::vector<std::string_view> texts;
   for (NodeRef node : topological_order({&root, 1})) {
     if (node->op != Op::CustomGrad) continue;
-    if (const NamedGradientRule* rule = named_gradient_rule(gradient_name(node).name))
+    if (const NamedDerivativeRule* rule = named_gradient_rule(gradient_name(node).name))
       texts.push_back(rule->text);
   }
   return texts;

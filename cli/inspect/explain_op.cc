@@ -8,6 +8,7 @@
 #include "cli/inspect/op_example.h"
 #include "cli/inspect/programs.h"
 #include "cli/output.h"
+#include "codegen/pipeline.h"
 #include "ir/infer.h"
 #include "ir/print.h"
 #include "transform/derivative.h"
@@ -80,7 +81,7 @@ std::string rule_text(const DerivativeRule* rule, Op op, Mode mode) {
 // The rules whose pattern can have this op at its root.
 std::vector<std::pair<std::string_view, std::string_view>> rules_of(Op op) {
   std::vector<std::pair<std::string_view, std::string_view>> rules;
-  for (const RuleSet* set : program_rules())
+  for (const RuleSet* set : rule_sets())
     for (const Rule& rule : set->rules())
       if (rule.pattern.matches_any_op() || rule.pattern.ops().contains(op))
         rules.emplace_back(set->name(), rule.name);

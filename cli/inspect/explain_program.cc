@@ -9,7 +9,7 @@
 #include "cli/inspect/explain_text.h"
 #include "cli/inspect/programs.h"
 #include "cli/output.h"
-#include "transform/simplify.h"
+#include "codegen/target_kernels.h"
 
 namespace anneal::cli {
 namespace {
@@ -91,7 +91,7 @@ void explain_program(const models::ProgramRow& row, const ExplainOptions& option
   const models::Program program = build(row);
   const std::vector<NodeRef> roots = step_roots(program);
   Rewritten rewritten{count_nodes(roots), 0, RewriteLog(options.events)};
-  rewritten.nodes_after = count_nodes(simplify_program(roots, &rewritten.log, options.disabled));
+  rewritten.nodes_after = count_nodes(simplified_for(roots, {}, &rewritten.log, options.disabled));
   options.json ? write_program_json(row, rewritten, options.disabled)
                : write_program(row, rewritten, options.disabled);
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/output.h"
+#include "codegen/pipeline.h"
 #include "transform/simplify.h"
 
 namespace anneal::cli {
@@ -18,7 +19,7 @@ Json hits_json(const Hits& hits) {
 
 Hits ordered_hits(const RewriteLog& log) {
   Hits hits;
-  for (const RuleSet* set : program_rules())
+  for (const RuleSet* set : rule_sets())
     for (const Rule& rule : set->rules())
       for (const RewriteLog::Hit& hit : log.hits())
         if (hit.set == set->name() && hit.rule == rule.name) hits.push_back(hit);

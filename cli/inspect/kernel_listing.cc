@@ -10,7 +10,6 @@
 #include "cli/inspect/programs.h"
 #include "codegen/target_kernels.h"
 #include "symbolic/bounds.h"
-#include "transform/simplify.h"
 
 namespace anneal::cli {
 namespace {
@@ -80,8 +79,8 @@ KernelListing list_kernels(const models::Program& program, bool forward,
                            const Capabilities& capabilities) {
   // Loss, gradients and updates are simplified together, as they are compiled together. A step does
   // not keep its gradients; they only tell what is backward.
-  std::vector<NodeRef> roots =
-      simplify_program(forward ? std::vector{program.loss.node()} : step_roots(program));
+  std::vector<NodeRef> roots = simplified_for(
+      forward ? std::vector{program.loss.node()} : step_roots(program), capabilities);
   const size_t gradients = forward ? 0 : program.gradients.size();
   const std::span<const NodeRef> all(roots);
   const NodeMap<Phase> phase_of =

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "kernel/lower.h"
+#include "schedule/graph/conv_rules.h"
 #include "schedule/passes.h"
 #include "transform/simplify.h"
 
@@ -18,8 +19,17 @@ bool is_required(const RuleSet& set) { return &set == &kStripRules; }
 
 }  // namespace
 
+const std::vector<const RuleSet*>& rule_sets() {
+  static const auto& sets = *new std::vector<const RuleSet*>([] {
+    std::vector<const RuleSet*> all{&kConvRules};
+    all.insert(all.end(), program_rules().begin(), program_rules().end());
+    return all;
+  }());
+  return sets;
+}
+
 std::vector<PassRow> pipeline() {
-  std::vector<PassRow> rows;
+  std::vector<PassRow> rows{{"algorithms", kConvRules.name(), {}, false}};
   for (const RuleSet* set : program_rules())
     rows.push_back({"simplify", set->name(), {}, is_required(*set)});
   add_rows(graph_passes(), rows);
@@ -42,7 +52,7 @@ std::vector<std::string> names_to_disable() {
     if (!row.family.empty()) add(std::string(row.family));
   }
   for (const char* part : {"inline", "in-place", "divide", "merge"}) add(part);
-  for (const RuleSet* set : program_rules())
+  for (const RuleSet* set : rule_sets())
     for (const Rule& rule : set->rules())
       if (!is_required(*set)) add(fmt::format("{}/{}", set->name(), rule.name));
   return names;

@@ -1,6 +1,7 @@
 // The way of a program from the captured graph to code, stage by stage: the page to open first.
 //
 //   stage        where                          what
+//   algorithms   schedule/graph/conv_rules.h    how convolutions are computed
 //   simplify     transform/simplify.h           sets of rules over the graph
 //   graph        schedule/passes.h              rewrites of the graph before it becomes kernels
 //   fusion       schedule/passes.h              movement becomes index arithmetic; what is
@@ -24,8 +25,13 @@
 
 namespace anneal {
 
+class RuleSet;
+
 // Every pass, in the order in which they run; of a stage of rules, the rule sets.
 std::vector<PassRow> pipeline();
+
+// Every set of rules that rewrites the whole graph, in order.
+const std::vector<const RuleSet*>& rule_sets();
 
 // Names that may be left out: passes that are not required, families, parts of passes, choices of
 // plans, rule sets and their rules ("identities/mul-one").

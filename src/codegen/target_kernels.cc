@@ -2,7 +2,9 @@
 
 #include "codegen/llvm/compile.h"
 #include "codegen/wgsl/gpu_kernel.h"
+#include "schedule/graph/conv_rules.h"
 #include "schedule/memory/memory_plan.h"
+#include "transform/simplify.h"
 
 namespace anneal {
 namespace {
@@ -56,6 +58,12 @@ std::string wgsl_text(const Target&, const Capabilities& capabilities, const Sch
 }
 
 }  // namespace
+
+std::vector<NodeRef> simplified_for(std::span<const NodeRef> roots,
+                                    const Capabilities& capabilities, RewriteLog* log,
+                                    const DisabledRules& disabled) {
+  return simplify_program(choose_convolutions(roots, capabilities, log, disabled), log, disabled);
+}
 
 Schedule schedule_for(std::span<const NodeRef> roots, const Capabilities& capabilities) {
   ScheduleOptions options{.capabilities = capabilities, .disabled = {}};

@@ -8,10 +8,17 @@
 #include <vector>
 
 #include "kernel/lower.h"
+#include "rewrite/rewriter.h"
 #include "schedule/schedule.h"
 #include "target/target.h"
 
 namespace anneal {
+
+// What is scheduled of captured roots: convolutions computed as the target's costs say, all of it
+// simplified.
+std::vector<NodeRef> simplified_for(std::span<const NodeRef> roots,
+                                    const Capabilities& capabilities, RewriteLog* log = nullptr,
+                                    const DisabledRules& disabled = {});
 
 // A function of the roots and the capabilities alone. Values that are faster to store are stored
 // while all temporaries stay within capabilities.arena_bytes; tiles are left out where one does not

@@ -43,6 +43,9 @@ struct Capabilities {
   int64_t arena_bytes = INT64_MAX;  // that room: what the temporaries of a program may take
   bool tiles = false;               // values may live in fast memory between the stores of a kernel
   double flops_per_byte = 1;        // arithmetic that a byte of memory costs, beside a CPU
+  // Winograd's convolutions pay from so many channels on, of input and of output, and from so many
+  // tiles of the result.
+  int64_t winograd_channels = 16, winograd_tiles = 16;
   int64_t streaming_bytes = INT64_MAX;  // what is as large is in no cache when it is read again
 
   friend bool operator==(const Capabilities&, const Capabilities&) = default;

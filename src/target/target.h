@@ -74,6 +74,8 @@ struct Tuning {
   int64_t large_elements_with_room = 0;  // the same while the memory budget has room
   double flops_per_byte = 1;             // arithmetic in the time of a byte from memory, to a CPU's
   double least_matrix_work = 1 << 29;    // multiplications that are worth a matrix unit
+  // Fewer channels do not fill vectors, fewer tiles do not make up for transforming the weights.
+  int64_t winograd_channels = 16, winograd_tiles = 16;
   // For tests: kernels for a matrix unit that is not there, with what it does written out.
   bool emulate_matrix_unit = false;
 

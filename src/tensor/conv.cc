@@ -13,7 +13,6 @@
 #include "tensor/movement.h"
 #include "tensor/named_gradient.h"
 #include "tensor/windows.h"
-#include "tensor/winograd.h"
 
 namespace anneal {
 namespace {
@@ -168,22 +167,17 @@ Conv conv_of(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight) 
   return c;
 }
 
-// Where Winograd's way could be gone.
-std::optional<Border> winograd_border(const Conv& c) {
-  const bool simple = c.winograd && c.space == 2 && c.groups == 1 &&
-                      std::ranges::all_of(c.windows, [](const Window& w) {
-                        return w.stride == 1 && w.dilation == 1;
-                      });
-  if (!simple) return {};
-  return Border{c.windows[0].padding, c.windows[1].padding};
+// Whether a gradient is marked, too, so that Winograd's way can be chosen for it.
+bool has_other_ways(const Conv& c) {
+  return c.winograd && c.space == 2 && c.groups == 1 &&
+         std::ranges::all_of(c.windows, [](const Window& w) {
+           return w.kernel == 3 && w.stride == 1 && w.dilation == 1;
+         });
 }
 
 // Sums over batch and windows of gradient * patch, the form kernels look for:
 // [groups, O / groups, C, kernel.., N, windows..].
 Tensor weight_gradient(const Conv& c, const Tensor& x, const Tensor& gradient) {
-  if (auto border = winograd_border(c); border && winograd_pays(x, c.weight, *border))
-    return with_named_gradient(winograd_weights(x, gradient, *border), "conv_weights",
-                               numbers_of(c), {x, gradient});
   NodeRef patches = node_of(sliding_windows(pad_windows(x, c.windows), c.windows));
   NodeRef g = node_of(gradient);
   std::vector<NodeRef> weight = grouped_sizes(c);  // [groups, O / groups, C, kernel..]
@@ -217,15 +211,14 @@ Tensor weight_gradient(const Conv& c, const Tensor& x, const Tensor& gradient) {
   std::vector<int64_t> summed;
   for (size_t axis = 3 + c.space; axis < dims.size(); ++axis)
     summed.push_back(static_cast<int64_t>(axis));
-  return wrap(reshape_node(sum_of_products(g, patches, dims, summed),
-                           std::vector<NodeRef>(node_of(c.weight)->shape->dims().begin(),
-                                                node_of(c.weight)->shape->dims().end())));
+  const Tensor sums =
+      wrap(reshape_node(sum_of_products(g, patches, dims, summed), dims_of(node_of(c.weight))));
+  if (!has_other_ways(c)) return sums;
+  return with_named_gradient(sums, "conv_weights", numbers_of(c), {x, gradient});
 }
 
 // Of what was checked, without a bias.
 Tensor apply(const Conv& c, const Tensor& x) {
-  if (auto border = winograd_border(c); border && winograd_pays(x, c.weight, *border))
-    return winograd(x, c.weight, *border);
   Tensor kernels = wrap(reshape_node(node_of(c.weight), grouped_sizes(c)));
   return convolve(pad_windows(x, c.windows), kernels, c.windows);
 }
@@ -325,9 +318,6 @@ NodeRef adjoint_phase(const Conv& c, NodeRef y, const std::vector<Phase>& phases
 
 // The adjoint of a convolution, whose x has these sizes in space.
 Tensor adjoint(const Conv& c, const Tensor& y, const Sizes& sizes) {
-  if (auto border = winograd_border(c); border && winograd_adjoint_pays(y, c.weight, *border))
-    return with_named_gradient(winograd_adjoint(y, c.weight, *border), "conv_transpose",
-                               numbers_of(c), {y, c.weight});
   Sizes steps;
   int64_t count = 1;
   for (size_t i = 0; i < c.space; ++i) {
@@ -408,12 +398,17 @@ Sizes space_of(const Tensor& x) {
 }  // namespace
 
 Tensor conv_forward(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight) {
-  return apply(conv_of(numbers, x, weight), x);
+  const Conv c = conv_of(numbers, x, weight);
+  const Tensor y = apply(c, x);
+  return has_other_ways(c) ? with_named_gradient(y, "conv", numbers, {x, weight}) : y;
 }
 
 Tensor conv_adjoint(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight,
                     const Tensor& y) {
-  return adjoint(conv_of(numbers, x, weight), y, space_of(x));
+  const Conv c = conv_of(numbers, x, weight);
+  const Tensor of_y = adjoint(c, y, space_of(x));
+  if (!has_other_ways(c)) return of_y;
+  return with_named_gradient(of_y, "conv_transpose", numbers, {y, weight});
 }
 
 Tensor conv_weight_gradient(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight,

@@ -33,7 +33,8 @@ Tensor gelu_tanh_slope(const Tensor& x);
 Tensor counted_share(const Tensor& counts, DType dtype);
 
 // A convolution by its numbers: groups, then stride, padding and dilation of every spatial axis;
-// one more where Winograd's way must not be gone.
+// one more where Winograd's way must not be gone. What a rule makes is marked again where that is a
+// choice (schedule/graph/conv_rules.h).
 using ConvNumbers = std::vector<int64_t>;
 // Of x with a weight, without a bias.
 Tensor conv_forward(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight);

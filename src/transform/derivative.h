@@ -31,13 +31,14 @@ struct DerivativeRule {
   Parts (*apply)(const RuleContext&);
 };
 
-// The gradient of a composition, by the name its custom_grad node carries. a, b are the inputs.
-struct NamedGradientRule {
+// A derivative of a composition, by the name its custom_grad node carries. a, b are the inputs.
+struct NamedDerivativeRule {
   std::string_view name, text;
   Parts (*apply)(const RuleContext&);
 };
-const NamedGradientRule* named_gradient_rule(std::string_view name);  // null: there is none
-std::span<const NamedGradientRule> named_gradient_rules();
+const NamedDerivativeRule* named_gradient_rule(std::string_view name);  // null: there is none
+std::span<const NamedDerivativeRule> named_gradient_rules();
+const NamedDerivativeRule* named_forward_rule(std::string_view name);  // null: as the value's parts
 
 // Reverse mode: the part of each source's gradient that comes through this node.
 const DerivativeRule* gradient_rule(Op op);  // null: there is none

@@ -68,7 +68,7 @@ RuleContext context_of(NodeRef node) {
 }
 
 // Of the row that a name stands for: its inputs are what follows the value.
-Parts named_parts(const NamedGradientRule& rule, NodeRef node, const Tensor& gradient) {
+Parts named_parts(const NamedDerivativeRule& rule, NodeRef node, const Tensor& gradient) {
   RuleContext context;
   context.node = node;
   context.y = wrap(node);
@@ -83,7 +83,7 @@ Parts named_parts(const NamedGradientRule& rule, NodeRef node, const Tensor& gra
 // A rule by name or a user's own: nothing to the value, what it says to the inputs.
 Parts custom_parts(NodeRef node, const Tensor& gradient) {
   const auto* backward = static_cast<const Backward*>(current_graph().attached(node));
-  const NamedGradientRule* named = named_gradient_rule(gradient_name(node).name);
+  const NamedDerivativeRule* named = named_gradient_rule(gradient_name(node).name);
   if (!backward && !named) throw InternalError("custom_grad: its function is gone");
   Parts parts = named ? named_parts(*named, node, gradient) : (*backward)(gradient);
   size_t wanted = node->tensors().size() - 1;

@@ -84,7 +84,7 @@ const DerivativeRule kGradientRules[] = {
 
 // Compositions that have a better gradient than their parts give; a row's name is on the node that
 // with_named_gradient() makes (tensor/named_gradient.h), a, b are its inputs and n its numbers.
-const NamedGradientRule kNamedGradientRules[] = {
+const NamedDerivativeRule kNamedGradientRules[] = {
     NAMED_GRAD(gelu, g * gelu_slope(a)),
     NAMED_GRAD(gelu_tanh, g * gelu_tanh_slope(a)),
     // Of the results, which those who use them have stored: no exponentials again.
@@ -101,10 +101,10 @@ const NamedGradientRule kNamedGradientRules[] = {
 
 }  // namespace
 
-std::span<const NamedGradientRule> named_gradient_rules() { return kNamedGradientRules; }
+std::span<const NamedDerivativeRule> named_gradient_rules() { return kNamedGradientRules; }
 
-const NamedGradientRule* named_gradient_rule(std::string_view name) {
-  const auto* row = std::ranges::find(kNamedGradientRules, name, &NamedGradientRule::name);
+const NamedDerivativeRule* named_gradient_rule(std::string_view name) {
+  const auto* row = std::ranges::find(kNamedGradientRules, name, &NamedDerivativeRule::name);
   return row == std::ranges::end(kNamedGradientRules) ? nullptr : row;
 }
 

@@ -5,6 +5,7 @@
 
 #include "ir/node_map.h"
 #include "tensor/lift.h"
+#include "tensor/named_gradient.h"
 #include "transform/derivative.h"
 
 namespace anneal {
@@ -17,23 +18,41 @@ Tensor tangent_or_zero(const NodeMap<NodeRef>& tangent, NodeRef source) {
   return is_float(source->dtype) ? wrap(make_const_like(source, 0)) : Tensor();
 }
 
-NodeRef tangent_of(NodeRef node, const NodeMap<NodeRef>& tangent) {
+// The rule of a node by op, or by the name of a mark.
+struct ForwardRule {
+  Parts (*apply)(const RuleContext&) = nullptr;
+  size_t first = 0;  // of the sources that it names a, b, c
+  std::vector<int64_t> numbers = {};
+};
+
+ForwardRule rule_of(NodeRef node) {
+  if (node->op == Op::CustomGrad) {
+    GradientName called = gradient_name(node);
+    if (const NamedDerivativeRule* rule = named_forward_rule(called.name))
+      return {rule->apply, 1, std::move(called.numbers)};
+  }
   const DerivativeRule* rule = forward_rule(node->op);
-  if (!rule)
+  return {rule ? rule->apply : nullptr};
+}
+
+NodeRef tangent_of(NodeRef node, const NodeMap<NodeRef>& tangent) {
+  const ForwardRule rule = rule_of(node);
+  if (!rule.apply)
     fail(fmt::format("{} has no forward rule{}", name(node->op),
                      node->origin ? ", made by " + to_text(*node->origin) : std::string()),
          "use stop_gradient() around it");
   RuleContext context;
   context.node = node;
   context.y = wrap(node);
-  std::span<const NodeRef> sources = node->tensors();
+  context.n = rule.numbers;
+  std::span<const NodeRef> sources = node->tensors().subspan(rule.first);
   std::array<std::pair<Tensor*, Tensor*>, 3> names{
       {{&context.a, &context.da}, {&context.b, &context.db}, {&context.c, &context.dc}}};
   for (size_t s = 0; s < std::min(sources.size(), names.size()); ++s) {
     *names[s].first = wrap(sources[s]);
     *names[s].second = tangent_or_zero(tangent, sources[s]);
   }
-  Parts parts = rule->apply(context);
+  Parts parts = rule.apply(context);
   NodeRef sum = nullptr;
   for (size_t s = 0; s < parts.size(); ++s) {
     if (!parts[s].defined() || !tangent.contains(sources[s])) continue;

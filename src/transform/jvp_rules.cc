@@ -1,5 +1,6 @@
 // Forward mode, one row an op: what the tangent da, db, dc of each source adds to the tangent of y.
 // Written on its own, not derived from the reverse table: the two check each other.
+#include <algorithm>
 #include <array>
 #include <numbers>
 
@@ -7,10 +8,12 @@
 #include <anneal/grad.h>
 
 #include "tensor/lift.h"
+#include "tensor/named_gradient.h"
 #include "transform/derivative.h"
 #include "transform/rule_parts.h"
 
 #define JVP(Name, ...) ANNEAL_DERIVATIVE_RULE(Name, __VA_ARGS__)
+#define NAMED_JVP(name, ...) ANNEAL_NAMED_RULE(name, __VA_ARGS__)
 
 namespace anneal {
 namespace {
@@ -79,9 +82,22 @@ const DerivativeRule kForwardRules[] = {
     JVP(Named, da),
     JVP(Assign, none(), db),
 };
+
+// By name, where that is better than the tangent of the value's parts: a convolution's tangents are
+// convolutions, which the scheduler knows as such. Here a, b are the inputs behind the value y.
+const NamedDerivativeRule kNamedForwardRules[] = {
+    NAMED_JVP(conv, conv_forward(n, da, b), conv_forward(n, a, db)),
+    NAMED_JVP(conv_transpose, conv_adjoint(n, y, b, da), conv_adjoint(n, y, db, a)),
+    NAMED_JVP(conv_weights, conv_weight_gradient(n, da, y, b), conv_weight_gradient(n, a, y, db)),
+};
 // clang-format on
 
 }  // namespace
+
+const NamedDerivativeRule* named_forward_rule(std::string_view name) {
+  const auto* row = std::ranges::find(kNamedForwardRules, name, &NamedDerivativeRule::name);
+  return row == std::ranges::end(kNamedForwardRules) ? nullptr : row;
+}
 
 const DerivativeRule* forward_rule(Op op) {
   static const auto table = [] {

@@ -38,7 +38,7 @@ CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device
   }
   dims_ = IndexProgram(dims, built.variables);
 
-  const std::vector<NodeRef> simple = simplify_program(roots);
+  const std::vector<NodeRef> simple = simplified_for(roots, device.capabilities());
   std::vector<NodeRef> wanted;  // of the scheduler, each once
   NodeMap<size_t> places;       // in it
   std::vector<size_t> wanted_of(built.values.size());

@@ -1,7 +1,7 @@
 // Everything but the image itself lies channels last, so that vectors run along channels: images
 // are turned there and back, each transform is sums and differences of such vectors, and what is
 // summed over channels is 36 matrix products.
-#include "tensor/winograd.h"
+#include "schedule/graph/winograd.h"
 
 #include <algorithm>
 #include <functional>
@@ -240,28 +240,27 @@ Tensor result_of(const Tensor& products, const Dim& images, int64_t rows, int64_
 
 }  // namespace
 
-bool winograd_pays(const Tensor& x, const Tensor& weight, const Border& border) {
-  if (x.dtype() != DType::F32) return false;
-  const Dim outputs = weight.dim(0), channels = weight.dim(1);
-  for (const Dim& size : {outputs, channels, x.dim(2), x.dim(3)})
+bool winograd_pays(const Sizes& x, const Sizes& weight, DType dtype, const Border& border,
+                   const Capabilities& capabilities) {
+  if (dtype != DType::F32) return false;
+  const Dim outputs = weight[0], channels = weight[1];
+  for (const Dim& size : {outputs, channels, x[2], x[3]})
     if (!size.is_static()) return false;
-  if (!(weight.dim(2) == kTaps && weight.dim(3) == kTaps)) return false;
+  if (!(weight[2] == kTaps && weight[3] == kTaps)) return false;
   for (int64_t size : {border.rows, border.columns})
     if (size < 0 || size >= kTaps) return false;
 
-  // Fewer channels do not fill vectors, fewer tiles do not make up for transforming the weights,
-  // and where most of a tile lies outside the image there is little left to win.
-  constexpr int64_t kChannels = 16, kTiles = 16;
-  const int64_t rows = result_size(x.dim(2), border.rows);
-  const int64_t columns = result_size(x.dim(3), border.columns);
+  // Where most of a tile lies outside the image there is little to win.
+  const int64_t rows = result_size(x[2], border.rows), columns = result_size(x[3], border.columns);
   const int64_t tiles_each = tiles(rows) * tiles(columns);
-  return std::min(outputs.value(), channels.value()) >= kChannels &&
-         x.dim(0).max() >= (kTiles + tiles_each - 1) / tiles_each &&
+  return std::min(outputs.value(), channels.value()) >= capabilities.winograd_channels &&
+         x[0].max() >= (capabilities.winograd_tiles + tiles_each - 1) / tiles_each &&
          2 * rows * columns >= tiles_each * kTile * kTile;
 }
 
-bool winograd_adjoint_pays(const Tensor& y, const Tensor& weight, const Border& border) {
-  return winograd_pays(y, weight, left_of(border));
+bool winograd_adjoint_pays(const Sizes& y, const Sizes& weight, DType dtype, const Border& border,
+                           const Capabilities& capabilities) {
+  return winograd_pays(y, weight, dtype, left_of(border), capabilities);
 }
 
 Tensor winograd(const Tensor& x, const Tensor& weight, const Border& border) {

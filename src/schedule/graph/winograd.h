@@ -1,11 +1,13 @@
 // Winograd's minimal filtering for convolutions of 3x3 without a stride, F(4x4, 3x3): 36 products
-// where the definition takes 144. Tensors that conv.cc has checked come in; nothing is checked
-// here.
+// where the definition takes 144. Operands are those of a convolution that was checked; nothing is
+// checked here.
 #pragma once
 
 #include <cstdint>
 
 #include <anneal/tensor.h>
+
+#include "target/capabilities.h"
 
 namespace anneal {
 
@@ -22,8 +24,12 @@ Tensor winograd_adjoint(const Tensor& y, const Tensor& weight, const Border& bor
 // And with respect to the weight.
 Tensor winograd_weights(const Tensor& x, const Tensor& y, const Border& border);
 
-// Whether they can be used and are likely to be faster. A symbolic batch counts at its largest.
-bool winograd_pays(const Tensor& x, const Tensor& weight, const Border& border);
-bool winograd_adjoint_pays(const Tensor& y, const Tensor& weight, const Border& border);
+// Whether a convolution of an x of these sizes can go this way and is likely to be faster. A
+// symbolic batch counts at its largest.
+bool winograd_pays(const Sizes& x, const Sizes& weight, DType dtype, const Border& border,
+                   const Capabilities& capabilities);
+// The same of its adjoint, by the sizes of y.
+bool winograd_adjoint_pays(const Sizes& y, const Sizes& weight, DType dtype, const Border& border,
+                           const Capabilities& capabilities);
 
 }  // namespace anneal
