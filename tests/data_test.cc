@@ -8,8 +8,8 @@
 
 #include <anneal/error.h>
 
+#include "base/os/prefetch.h"
 #include "io/data_images.h"
-#include "io/data_prefetch.h"
 #include "io/data_random.h"
 #include "io/data_text.h"
 
@@ -88,11 +88,11 @@ TEST_CASE("data: the built-in text is enough to learn from") {
 TEST_CASE("data: batches come in order, made ahead, and failures come through") {
   std::atomic<int> made = 0;
   {
-    io::Prefetch<int64_t> batches([&](int64_t i) { return ++made, i * i; }, 5, 1000, 3);
+    Prefetch<int64_t> batches([&](int64_t i) { return ++made, i * i; }, 5, 1000, 3);
     for (int64_t i = 5; i < 50; ++i) CHECK(batches.next() == i * i);
   }
   CHECK(made <= 50);  // those taken, those waiting and one in the making
-  io::Prefetch<int64_t> failing(
+  Prefetch<int64_t> failing(
       [](int64_t i) { return i < 2 ? i : throw UserError("no more", "", {}); }, 0, 10);
   CHECK(failing.next() == 0);
   CHECK(failing.next() == 1);

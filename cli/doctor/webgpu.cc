@@ -8,6 +8,7 @@
 
 #include <anneal/error.h>
 
+#include "base/os/environment.h"
 #include "base/os/files.h"
 #include "base/os/shared_library.h"
 #include "cli/library_messages.h"

@@ -11,6 +11,7 @@
 #include <anneal/error.h>
 #include <anneal/random.h>
 
+#include "base/os/prefetch.h"
 #include "cli/busy.h"
 #include "cli/chosen_device.h"
 #include "cli/failure.h"
@@ -19,7 +20,6 @@
 #include "cli/train/interrupt.h"
 #include "cli/train/report.h"
 #include "cli/train/task.h"
-#include "io/data_prefetch.h"
 
 namespace anneal::cli {
 namespace {
@@ -68,8 +68,8 @@ class Training {
     const Interrupt interrupt;
     try {
       report_.begin(task_.data_text(), count_parameters(task_), settings_.changed);
-      io::Prefetch<Batch> batches([this](int64_t step) { return task_.make_batch(step); }, done_,
-                                  steps_);
+      Prefetch<Batch> batches([this](int64_t step) { return task_.make_batch(step); }, done_,
+                              steps_);
       while (done_ < steps_ && !Interrupt::requested()) step(batches);
       const bool interrupted = done_ < steps_;
       if (!interrupted || done_ > first_) save();
@@ -96,7 +96,7 @@ class Training {
     return task_.learn(batch);
   }
 
-  void step(io::Prefetch<Batch>& batches) {
+  void step(Prefetch<Batch>& batches) {
     check_reader();
     const auto start = std::chrono::steady_clock::now();
     const Batch batch = batches.next();

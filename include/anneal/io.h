@@ -2,8 +2,10 @@
 // trusts nothing: a file that is not what it says is an error before anything is allocated for it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,11 +52,19 @@ State load_safetensors(const std::string& path, Location where = Location::curre
 void save_safetensors(const std::string& path, const State& state, const Metadata& metadata = {},
                       Location where = Location::current());
 
+// The same from and to memory: of what came over a network, or where there are no files.
+State read_safetensors(std::span<const std::byte> file, const Limits& limits = {},
+                       Location where = Location::current());
+std::vector<std::byte> write_safetensors(const State& state, const Metadata& metadata = {},
+                                         Location where = Location::current());
+
 // ---- NumPy's npy: one tensor; bool, integers, f16, f32, f64
 
 Tensor load_npy(const std::string& path, const Limits& limits = {},
                 Location where = Location::current());
 void save_npy(const std::string& path, const Tensor& tensor, Location where = Location::current());
+Tensor read_npy(std::span<const std::byte> file, const Limits& limits = {},
+                Location where = Location::current());
 
 // ---- IDX, the format of MNIST: one tensor of u8, i8, i16, i32, f32 or f64
 

@@ -1,6 +1,5 @@
 #include "base/call_site.h"
 
-#include <mutex>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -9,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <anneal/error.h>
+
+#include "base/os/mutex.h"
 
 namespace anneal {
 namespace {
@@ -35,9 +36,9 @@ struct OriginLess {
 };
 
 const Origin* intern(Origin origin) {
-  static std::mutex mutex;
+  static Mutex mutex;
   static auto& table = *new std::set<Origin, OriginLess>;  // lives as long as the process
-  std::lock_guard lock(mutex);
+  const Lock lock(mutex);
   return &*table.insert(std::move(origin)).first;
 }
 

@@ -1,13 +1,14 @@
 #include "base/notice.h"
 
-#include <mutex>
 #include <utility>
+
+#include "base/os/mutex.h"
 
 namespace anneal {
 namespace {
 
 struct Channel {
-  std::mutex mutex;
+  Mutex mutex;
   NoticeReader reader;
 };
 
@@ -19,12 +20,12 @@ Channel& channel() {
 }  // namespace
 
 void read_notices(NoticeReader reader) {
-  std::lock_guard lock(channel().mutex);
+  const Lock lock(channel().mutex);
   channel().reader = std::move(reader);
 }
 
 void notice(std::string_view what, std::string_view hint) {
-  std::lock_guard lock(channel().mutex);
+  const Lock lock(channel().mutex);
   if (channel().reader) channel().reader(what, hint);
 }
 

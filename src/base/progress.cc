@@ -1,14 +1,15 @@
 #include "base/progress.h"
 
 #include <atomic>
-#include <mutex>
 #include <utility>
+
+#include "base/os/mutex.h"
 
 namespace anneal {
 namespace {
 
 struct Listener {
-  std::mutex mutex;
+  Mutex mutex;
   std::function<void(const CompileProgress&)> function;
   std::atomic<bool> there{false};
 };
@@ -22,7 +23,7 @@ Listener& listener() {
 
 void on_compile_progress(std::function<void(const CompileProgress&)> function) {
   Listener& one = listener();
-  const std::lock_guard lock(one.mutex);
+  const Lock lock(one.mutex);
   one.function = std::move(function);
   one.there = static_cast<bool>(one.function);
 }
@@ -30,7 +31,7 @@ void on_compile_progress(std::function<void(const CompileProgress&)> function) {
 void report_progress(const CompileProgress& progress) {
   Listener& one = listener();
   if (!one.there) return;
-  const std::lock_guard lock(one.mutex);
+  const Lock lock(one.mutex);
   if (one.function) one.function(progress);
 }
 

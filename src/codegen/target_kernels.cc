@@ -1,6 +1,6 @@
 #include "codegen/target_kernels.h"
 
-#include "codegen/llvm/compile.h"
+#include "codegen/backends.h"
 #include "codegen/wgsl/gpu_kernel.h"
 #include "schedule/graph/conv_rules.h"
 #include "schedule/memory/memory_plan.h"
@@ -28,10 +28,6 @@ bool has_room_for_tiles(const Schedule& schedule, const Capabilities& capabiliti
 
 // ---- forms of source
 
-CpuTarget cpu_code_of(const Target& target) {
-  return {target.triple, target.cpu, target.features, target.hardware.vector_bytes};
-}
-
 std::string ir_text(const Target&, const Capabilities&, const Schedule&, const KernelPart& part,
                     const Program&) {
   return to_text(part.body);
@@ -39,16 +35,6 @@ std::string ir_text(const Target&, const Capabilities&, const Schedule&, const K
 std::string program_text(const Target&, const Capabilities&, const Schedule&, const KernelPart&,
                          const Program& program) {
   return to_text(program);
-}
-std::string llvm_text(const Target& target, const Capabilities&, const Schedule&, const KernelPart&,
-                      const Program& program) {
-  const Program* only = &program;
-  return llvm_ir({&only, 1}, cpu_code_of(target));
-}
-std::string assembly_text(const Target& target, const Capabilities&, const Schedule&,
-                          const KernelPart&, const Program& program) {
-  const Program* only = &program;
-  return assembly({&only, 1}, cpu_code_of(target));
 }
 std::string wgsl_text(const Target&, const Capabilities& capabilities, const Schedule& schedule,
                       const KernelPart& part, const Program&) {
@@ -87,14 +73,15 @@ LoweredBody lower_for(const KernelBody& body, const LowerOptions& options) {
 }
 
 const std::vector<SourceForm>& all_source_forms() {
-  static const std::vector<SourceForm> forms{
-      {"ir", Language::None, ir_text},
-      {"program", Language::None, program_text},
-      {"llvm", Language::MachineCode, llvm_text},
-      {"asm", Language::MachineCode, assembly_text},
-      {"wgsl", Language::Wgsl, wgsl_text},
-  };
-  return forms;
+  static const std::vector<SourceForm> all = [] {
+    std::vector<SourceForm> forms{{"ir", Language::None, ir_text},
+                                  {"program", Language::None, program_text}};
+    for (const Backend* backend : backends())
+      forms.insert(forms.end(), backend->forms.begin(), backend->forms.end());
+    forms.push_back({"wgsl", Language::Wgsl, wgsl_text});
+    return forms;
+  }();
+  return all;
 }
 
 std::vector<std::string_view> source_forms(const Target& target) {

@@ -31,7 +31,7 @@ LoweredBody lower_for(const KernelBody& body, const LowerOptions& options);
 
 // One form that kernels of a target can be shown in.
 struct SourceForm {
-  std::string_view name;  // "ir", "program", "llvm", "asm", "wgsl"
+  std::string_view name;  // "ir", "program", "wgsl", and what backends add: "llvm", "asm"
   Language language;      // None: kernels of every target have it
   std::string (*text)(const Target& target, const Capabilities& capabilities,
                       const Schedule& schedule, const KernelPart& part, const Program& program);

@@ -2,7 +2,6 @@
 #include "io/data_images.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include <anneal/io.h>
 
 #include "base/call_site.h"
+#include "base/os/files.h"
 #include "io/data_random.h"
 #include "ir/dtype.h"
 
@@ -20,10 +20,8 @@ namespace {
 // MNIST's files are called train-images-idx3-ubyte here and train-images.idx3-ubyte there.
 std::string find_file(const std::string& folder, const std::string& what, int rank) {
   for (const char separator : {'-', '.'}) {
-    const std::filesystem::path path =
-        std::filesystem::path(folder) / fmt::format("{}{}idx{}-ubyte", what, separator, rank);
-    std::error_code ignored;
-    if (std::filesystem::exists(path, ignored)) return path.string();
+    const std::string path = fmt::format("{}/{}{}idx{}-ubyte", folder, what, separator, rank);
+    if (file_exists(path)) return path;
   }
   fail(fmt::format("there is no {}-idx{}-ubyte in \"{}\"", what, rank, folder),
        "give a folder with the four IDX files of MNIST, unpacked");
@@ -58,8 +56,7 @@ Images load_part(const std::string& folder, const std::string& part) {
 
 ImageData load_images(const std::string& folder) {
   const CallScope call("load_images", {});
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored))
+  if (!folder_exists(folder))
     fail(fmt::format("\"{}\" is not a folder", folder),
          "give a folder with the four IDX files of MNIST, or leave it out for drawn digits");
   return {load_part(folder, "train"), load_part(folder, "t10k"), folder};

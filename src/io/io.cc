@@ -25,9 +25,9 @@ MappedFile open(const std::string& path) {
 }
 
 template <typename T>
-T accepted(Parsed<T> parsed, const std::string& path, const char* hint) {
+T accepted(Parsed<T> parsed, const std::string& source, const char* hint) {
   if (const auto* problem = std::get_if<std::string>(&parsed))
-    fail(fmt::format("\"{}\": {}", path, *problem), hint);
+    fail(fmt::format("{}: {}", source, *problem), hint);
   return std::get<T>(std::move(parsed));
 }
 
@@ -62,6 +62,10 @@ std::vector<std::shared_ptr<Storage>> memory_of(const std::vector<Tensor>& tenso
   return memory;
 }
 
+// What errors say that bytes are of.
+std::string file_at(const std::string& path) { return fmt::format("\"{}\"", path); }
+constexpr const char* kMemory = "the bytes";
+
 void commit(AtomicFile& file, const std::string& path) {
   if (!file.commit())
     fail(fmt::format("cannot write \"{}\": {}", path, file.error()),
@@ -84,7 +88,8 @@ constexpr const char* kDamaged = "it is damaged or of another format: fetch or s
 Safetensors::Safetensors(const std::string& path, const Limits& limits, Location where) {
   CallScope call("safetensors", where);
   MappedFile mapped = open(path);
-  SafetensorsHeader header = accepted(parse_safetensors(mapped.bytes(), limits), path, kDamaged);
+  SafetensorsHeader header =
+      accepted(parse_safetensors(mapped.bytes(), limits), file_at(path), kDamaged);
   file_ = std::make_unique<File>(std::move(mapped), std::move(header));
 }
 Safetensors::~Safetensors() = default;
@@ -113,22 +118,22 @@ Tensor Safetensors::tensor(std::string_view name, Location where) const {
        "names() lists them");
 }
 
-State Safetensors::state(Location where) const {
-  CallScope call("safetensors", where);
+namespace {
+
+State state_of(std::span<const std::byte> file, const SafetensorsHeader& header) {
   State state;
-  for (const auto& [name, layout] : file_->header.tensors)
-    state.emplace_back(name, tensor_of(file_->mapped.bytes(), layout));
+  for (const auto& [name, layout] : header.tensors)
+    state.emplace_back(name, tensor_of(file, layout));
   return state;
 }
 
-State load_safetensors(const std::string& path, Location where) {
-  CallScope call("load_safetensors", where);
-  return Safetensors(path).state();
-}
+// A file in two parts: its header, and the values in the order of their bytes.
+struct SafetensorsContents {
+  std::string header;
+  std::vector<std::shared_ptr<Storage>> values;
+};
 
-void save_safetensors(const std::string& path, const State& state, const Metadata& metadata,
-                      Location where) {
-  CallScope call("save_safetensors", where);
+SafetensorsContents contents_of(const State& state, const Metadata& metadata) {
   std::set<std::string_view> names{"__metadata__"};
   for (const auto& [name, tensor] : state) {
     if (!names.insert(name).second)
@@ -149,7 +154,7 @@ void save_safetensors(const std::string& path, const State& state, const Metadat
   });
   std::vector<Tensor> tensors;
   for (const auto* entry : sorted) tensors.push_back(entry->second);
-  const std::vector<std::shared_ptr<Storage>> memory = memory_of(tensors);
+  std::vector<std::shared_ptr<Storage>> memory = memory_of(tensors);
 
   std::vector<std::pair<std::string, Layout>> layouts;
   uint64_t at = 0;
@@ -158,19 +163,66 @@ void save_safetensors(const std::string& path, const State& state, const Metadat
     layouts.emplace_back(sorted[i]->first, Layout{memory[i]->dtype, memory[i]->shape, at, end});
     at = end;
   }
+  return {safetensors_header(layouts, metadata), std::move(memory)};
+}
+
+}  // namespace
+
+State Safetensors::state(Location where) const {
+  CallScope call("safetensors", where);
+  return state_of(file_->mapped.bytes(), file_->header);
+}
+
+State load_safetensors(const std::string& path, Location where) {
+  CallScope call("load_safetensors", where);
+  return Safetensors(path).state();
+}
+
+void save_safetensors(const std::string& path, const State& state, const Metadata& metadata,
+                      Location where) {
+  CallScope call("save_safetensors", where);
+  const SafetensorsContents contents = contents_of(state, metadata);
   AtomicFile file(path);
-  file.write(safetensors_header(layouts, metadata));
-  for (const auto& storage : memory) file.write(storage->read());
+  file.write(contents.header);
+  for (const auto& storage : contents.values) file.write(storage->read());
   commit(file, path);
+}
+
+State read_safetensors(std::span<const std::byte> file, const Limits& limits, Location where) {
+  CallScope call("read_safetensors", where);
+  return state_of(file, accepted(parse_safetensors(file, limits), kMemory, kDamaged));
+}
+
+std::vector<std::byte> write_safetensors(const State& state, const Metadata& metadata,
+                                         Location where) {
+  CallScope call("write_safetensors", where);
+  const SafetensorsContents contents = contents_of(state, metadata);
+  std::vector<std::byte> file;
+  auto append = [&](std::span<const std::byte> part) {
+    file.insert(file.end(), part.begin(), part.end());
+  };
+  append(std::as_bytes(std::span(contents.header)));
+  for (const auto& storage : contents.values) append(storage->read());
+  return file;
 }
 
 // ---- npy, IDX, text
 
+static Tensor npy_tensor(std::span<const std::byte> file, const Limits& limits,
+                         const std::string& source) {
+  return tensor_of(file, accepted(parse_npy(file, limits), source,
+                                  "save it again with numpy.save, as a plain array"));
+}
+
 Tensor load_npy(const std::string& path, const Limits& limits, Location where) {
   CallScope call("load_npy", where);
   const MappedFile file = open(path);
-  return tensor_of(file.bytes(), accepted(parse_npy(file.bytes(), limits), path,
-                                          "save it again with numpy.save, as a plain array"));
+  return npy_tensor(file.bytes(), limits, file_at(path));
+}
+
+Tensor read_npy(std::span<const std::byte> file, const Limits& limits, Location where) {
+  CallScope call("read_npy", where);
+  return npy_tensor(file, limits, kMemory);
 }
 
 void save_npy(const std::string& path, const Tensor& tensor, Location where) {
@@ -189,7 +241,7 @@ void save_npy(const std::string& path, const Tensor& tensor, Location where) {
 Tensor load_idx(const std::string& path, const Limits& limits, Location where) {
   CallScope call("load_idx", where);
   const MappedFile file = open(path);
-  return tensor_of(file.bytes(), accepted(parse_idx(file.bytes(), limits), path,
+  return tensor_of(file.bytes(), accepted(parse_idx(file.bytes(), limits), file_at(path),
                                           "fetch it again: MNIST's files are of this kind"));
 }
 

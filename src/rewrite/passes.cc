@@ -1,11 +1,12 @@
 #include "rewrite/passes.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include <fmt/format.h>
 
 #include <anneal/error.h>
+
+#include "base/os/mutex.h"
 
 namespace anneal {
 namespace {
@@ -17,7 +18,7 @@ PassRequests& requests() {
 
 // Programs may be compiled in several threads.
 struct Times {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<PassTime> rows;
 };
 
@@ -27,7 +28,7 @@ Times& times() {
 }
 
 void add_time(std::string_view stage, std::string_view pass, bool changed, double seconds) {
-  std::lock_guard lock(times().mutex);
+  const Lock lock(times().mutex);
   std::vector<PassTime>& rows = times().rows;
   auto row = std::ranges::find_if(
       rows, [&](const PassTime& each) { return each.stage == stage && each.pass == pass; });
@@ -44,7 +45,7 @@ const PassRequests& pass_requests() { return requests(); }
 void set_pass_requests(PassRequests wanted) { requests() = std::move(wanted); }
 
 std::vector<PassTime> pass_times() {
-  std::lock_guard lock(times().mutex);
+  const Lock lock(times().mutex);
   return times().rows;
 }
 

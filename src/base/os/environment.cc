@@ -3,14 +3,19 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/checked.h"
-#include "base/os/files.h"
 
 namespace anneal {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
 
 std::optional<int64_t> environment_number(const char* name, int64_t least, int64_t most) {
   const std::string text = environment(name);

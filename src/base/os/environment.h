@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <anneal/error.h>
@@ -17,6 +18,9 @@ class EnvironmentError : public UserError {
   EnvironmentError(std::string message, std::string hint)
       : UserError(std::move(message), std::move(hint), std::source_location{}) {}
 };
+
+// The value of a variable; empty where there is none.
+std::string environment(const char* name);
 
 // A whole number within bounds; nothing where the variable is unset or empty.
 std::optional<int64_t> environment_number(const char* name, int64_t least, int64_t most);

@@ -10,6 +10,9 @@
 
 namespace anneal {
 
+bool file_exists(const std::string& path);
+bool folder_exists(const std::string& path);
+
 // All of it, unless it is larger than `max_bytes`.
 std::optional<std::string> read_file(const std::string& path, uint64_t max_bytes);
 
@@ -30,8 +33,5 @@ double seconds_since(const FileEntry& entry);
 std::vector<FileEntry> list_files(const std::string& folder, std::string_view suffix);
 
 bool remove_file(const std::string& path);
-
-// The value of a variable of the environment; empty where there is none.
-std::string environment(const char* name);
 
 }  // namespace anneal

@@ -1,9 +1,9 @@
 #include "base/os/huge_memory.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -11,6 +11,7 @@
 
 #include "base/call_site.h"
 #include "base/os/huge_pages.h"
+#include "base/os/mutex.h"
 #include "base/traffic.h"
 
 namespace anneal {
@@ -30,7 +31,7 @@ size_t capacity_of(size_t bytes) {
 }
 
 // More than any process can address; some allocators stop the program at such a wish.
-constexpr size_t kBeyondReach = size_t{1} << 47;
+constexpr auto kBeyondReach = static_cast<size_t>(std::min<uint64_t>(uint64_t{1} << 47, SIZE_MAX));
 
 void* allocate(size_t capacity) {
   if (capacity >= kBeyondReach) return nullptr;
@@ -48,7 +49,7 @@ class Keeper {
     const size_t capacity = capacity_of(bytes);
     traffic().allocated += static_cast<int64_t>(bytes);
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       if (const auto found = blocks_.find(capacity); found != blocks_.end()) {
         kept_ -= capacity;
         return blocks_.extract(found).mapped();
@@ -70,7 +71,7 @@ class Keeper {
   void give_back(std::byte* memory, size_t bytes) {
     const size_t capacity = capacity_of(bytes);
     if (capacity >= kLeastKept) {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       if (kept_ + capacity <= kMostKept) {
         kept_ += capacity;
         blocks_.emplace(capacity, memory);
@@ -81,19 +82,19 @@ class Keeper {
   }
 
   void release() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     for (const auto& [capacity, memory] : blocks_) std::free(memory);
     blocks_.clear();
     kept_ = 0;
   }
 
   size_t kept() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return kept_;
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::multimap<size_t, std::byte*> blocks_;  // by capacity
   size_t kept_ = 0;
 };

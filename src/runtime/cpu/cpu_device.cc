@@ -6,12 +6,11 @@
 
 #include <fmt/format.h>
 
-#include <anneal/device.h>
-
 #include "base/call_site.h"
 #include "base/os/huge_memory.h"
 #include "base/os/machine.h"
 #include "base/progress.h"
+#include "codegen/llvm/forms.h"
 #include "kernel/lower.h"
 #include "runtime/cpu/kernel_cache.h"
 #include "runtime/cpu/memory.h"
@@ -202,15 +201,22 @@ Target host_cpu_target() {
 
 std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(); }
 
-void set_threads(int count, std::source_location where) {
-  CallScope call("set_threads", where);
-  if (count < 1) fail(fmt::format("{} threads cannot compute anything", count), "use 1 or more");
+namespace {
+
+void set_pool_threads(int count) {
   if (count > kMaxThreads)
     fail(fmt::format("{} threads are too many", count), fmt::format("use {} or less", kMaxThreads));
   std::lock_guard lock(workers().mutex);
   workers().pool.set_threads(count);
 }
 
-int threads() { return workers().pool.threads(); }
+int pool_threads() { return workers().pool.threads(); }
+
+constexpr BackendThreads kThreads{set_pool_threads, pool_threads};
+
+}  // namespace
+
+constinit const Backend kCpuBackend{
+    .name = "cpu", .make_device = make_cpu_device, .forms = kLlvmForms, .threads = &kThreads};
 
 }  // namespace anneal

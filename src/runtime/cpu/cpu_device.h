@@ -4,11 +4,15 @@
 
 #include <memory>
 
+#include "codegen/backends.h"
 #include "runtime/device/device.h"
 
 namespace anneal {
 
 std::unique_ptr<Device> make_cpu_device();
+
+// With LLVM's texts, and the threads of all such devices.
+extern const Backend kCpuBackend;
 
 // The CPU that this runs on.
 Target host_cpu_target();

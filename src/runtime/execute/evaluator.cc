@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,11 +11,10 @@
 
 #include "base/call_site.h"
 #include "base/os/environment.h"
-#include "base/os/files.h"
+#include "base/os/mutex.h"
 #include "base/traffic.h"
-#include "runtime/cpu/cpu_device.h"
+#include "codegen/backends.h"
 #include "runtime/execute/executor.h"
-#include "runtime/webgpu/webgpu_device.h"
 
 namespace anneal {
 namespace {
@@ -24,7 +22,8 @@ namespace {
 struct Entry {
   std::string name;
   std::function<std::unique_ptr<Evaluator>()> make;
-  std::vector<std::string_view> settings;  // that it reads when it is made
+  std::span<const std::string_view> settings;  // that it reads when it is made
+  bool computes_f64 = true;
   std::unique_ptr<Evaluator> evaluator = nullptr;
 };
 
@@ -48,20 +47,23 @@ class WithoutF64 : public Executor {
 };
 
 struct Registry {
-  std::mutex mutex;
+  Mutex mutex;
   std::deque<Entry> entries;  // which never move
   Entry* current = nullptr;
 
   Registry() {
-    entries.push_back({"cpu", [] { return std::make_unique<Executor>(make_cpu_device()); }, {}});
-    entries.push_back({"webgpu",
-                       [this] {
-                         return std::make_unique<WithoutF64>(
-                             make_webgpu_device(),
-                             [this]() -> Evaluator& { return made(entries.front()); });
-                       },
-                       {"adapter", "matmul-precision", "memory-budget"}});
+    for (const Backend* backend : backends()) add(*backend);
     entries.push_back({"interpreter", make_interpreter, {}});
+  }
+
+  void add(const Backend& backend) {
+    auto make = [this, &backend]() -> std::unique_ptr<Evaluator> {
+      if (backend.computes_f64) return std::make_unique<Executor>(backend.make_device());
+      return std::make_unique<WithoutF64>(backend.make_device(), [this]() -> Evaluator& {
+        return made(*std::ranges::find_if(entries, &Entry::computes_f64));
+      });
+    };
+    entries.push_back({std::string(backend.name), make, backend.settings, backend.computes_f64});
   }
 
   static Evaluator& made(Entry& entry) {
@@ -105,7 +107,7 @@ thread_local Entry* t_entry = nullptr;  // of the innermost DeviceScope
 
 Evaluator& current_evaluator() {
   Registry& devices = registry();
-  std::lock_guard lock(devices.mutex);
+  const Lock lock(devices.mutex);
   Entry& entry = t_entry ? *t_entry : devices.chosen();
   return Registry::made(entry);
 }
@@ -125,39 +127,62 @@ Counters counters() {
 
 void add_device(std::string_view name, std::function<std::unique_ptr<Evaluator>()> make) {
   Registry& devices = registry();
-  std::lock_guard lock(devices.mutex);
+  const Lock lock(devices.mutex);
   if (std::ranges::find(devices.entries, name, &Entry::name) != devices.entries.end())
     throw InternalError(fmt::format("there is a device \"{}\" already", name));
   devices.entries.push_back({std::string(name), std::move(make), {}});
 }
 
 std::vector<std::string> devices() {
-  std::lock_guard lock(registry().mutex);
+  const Lock lock(registry().mutex);
   return registry().names();
 }
 
 std::vector<std::string> devices_with_setting(std::string_view setting) {
-  std::lock_guard lock(registry().mutex);
+  const Lock lock(registry().mutex);
   std::vector<std::string> names;
   for (const Entry& entry : registry().entries)
     if (std::ranges::count(entry.settings, setting) > 0) names.push_back(entry.name);
   return names;
 }
 
+// Of the backend that has some; null where none was built.
+static const BackendThreads* backend_threads() {
+  for (const Backend* backend : backends())
+    if (backend->threads) return backend->threads;
+  return nullptr;
+}
+
+void set_threads(int count, std::source_location where) {
+  CallScope call("set_threads", where);
+  if (count < 1) fail(fmt::format("{} threads cannot compute anything", count), "use 1 or more");
+  const BackendThreads* threads = backend_threads();
+  if (!threads && count > 1)
+    fail(fmt::format("{} threads are too many: no device of this build computes with threads",
+                     count),
+         "build the library with ANNEAL_CPU=ON");
+  if (threads) threads->set(count);
+}
+
+int threads() {
+  const BackendThreads* threads = backend_threads();
+  return threads ? threads->count() : 1;
+}
+
 void set_device(std::string_view name, std::source_location where) {
   CallScope call("set_device", where);
-  std::lock_guard lock(registry().mutex);
+  const Lock lock(registry().mutex);
   registry().current = &registry().find(name, "");
 }
 
 std::string device_name() {
-  std::lock_guard lock(registry().mutex);
+  const Lock lock(registry().mutex);
   return t_entry ? t_entry->name : registry().chosen().name;
 }
 
 DeviceScope::DeviceScope(std::string_view name, std::source_location where) : outer_(t_entry) {
   CallScope call("DeviceScope", where);
-  std::lock_guard lock(registry().mutex);
+  const Lock lock(registry().mutex);
   t_entry = &registry().find(name, "");
 }
 

@@ -299,7 +299,7 @@ std::vector<std::shared_ptr<Storage>> Executor::launch(CompiledProgram& program,
   device_->recover();
   Run run(*this, program, std::move(launch));
   std::vector<std::shared_ptr<Storage>> results = run.run();
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   ++counters_.runs;
   counters_.plans += run.counted().plans;
   counters_.launches += run.counted().launches;
@@ -330,7 +330,7 @@ std::vector<std::shared_ptr<Storage>> Executor::run(const Request& request) {
   for (size_t i = 0; i < late.size(); ++i) {
     const Storage& value = *results[request.roots.size() + i];
     std::ranges::copy(value.read(), late[i]->overwrite().begin());
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     counters_.copied_bytes += static_cast<int64_t>(value.size());
   }
   results.resize(request.roots.size());
@@ -361,14 +361,14 @@ std::unique_ptr<Plan> Executor::plan(const CanonicalProgram& program) {
 }
 
 RuntimeCounters Executor::counters() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   RuntimeCounters all = counters_;
   all.device = device_->counters();
   return all;
 }
 
 size_t Executor::program_count() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return programs_.size();
 }
 
@@ -376,7 +376,7 @@ std::shared_ptr<CompiledProgram> Executor::compiled(const CanonicalProgram& prog
                                                     ProgramCache::Numbers numbers) {
   NumberInputs inputs(program.numbers());
   {
-    std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (std::shared_ptr<CompiledProgram> known = programs_.find(program, numbers)) {
       ++counters_.hits;
       return known;
@@ -387,7 +387,7 @@ std::shared_ptr<CompiledProgram> Executor::compiled(const CanonicalProgram& prog
   device_->recover();
   auto fresh = std::make_shared<CompiledProgram>(program, *device_, std::move(inputs));
   const auto bodies = static_cast<int64_t>(distinct_bodies(fresh->schedule()).bodies.size());
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   counters_.kernels_compiled += static_cast<int64_t>(fresh->schedule().kernels.size());
   counters_.bodies_compiled += bodies;
   if (std::shared_ptr<CompiledProgram> other = programs_.find(program, numbers))
@@ -398,7 +398,7 @@ std::shared_ptr<CompiledProgram> Executor::compiled(const CanonicalProgram& prog
 
 std::unique_ptr<DeviceMemory> Executor::take_arena(int64_t bytes) {
   if (bytes == 0) return nullptr;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   drop_lost_arenas();
   // The smallest that is large enough; if none is, the largest makes room for a new one.
   auto best = free_arenas_.end();
@@ -430,7 +430,7 @@ void Executor::drop_lost_arenas() {
 
 void Executor::give_back(std::unique_ptr<DeviceMemory> arena) {
   if (!arena) return;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (free_arenas_.size() < kMostFreeArenas)
     free_arenas_.push_back(std::move(arena));
   else
@@ -438,7 +438,7 @@ void Executor::give_back(std::unique_ptr<DeviceMemory> arena) {
 }
 
 int64_t Executor::free_arena_bytes() const {
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   int64_t most = 0;
   for (const auto& arena : free_arenas_) most = std::max(most, arena->bytes());
   return most;

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/os/mutex.h"
 #include "runtime/device/device.h"
 #include "runtime/execute/counters.h"
 #include "runtime/execute/evaluator.h"
@@ -61,7 +61,7 @@ class Executor : public Evaluator {
   std::shared_ptr<Device> device_;
   ExecutorOptions options_;
 
-  mutable std::mutex mutex_;  // of everything below
+  mutable Mutex mutex_;  // of everything below
   ProgramCache programs_;
   std::vector<std::unique_ptr<DeviceMemory>> free_arenas_;
   RuntimeCounters counters_;

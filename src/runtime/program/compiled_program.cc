@@ -86,7 +86,7 @@ void CompiledProgram::check_limits(const Device& device) const {
 std::shared_ptr<const SizedProgram> CompiledProgram::sized(std::span<const int64_t> sizes,
                                                            bool* fresh) {
   *fresh = false;
-  std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (auto entry = recent_.begin(); entry != recent_.end(); ++entry)
     if (std::ranges::equal((*entry)->sizes, sizes)) {
       recent_.splice(recent_.begin(), recent_, entry);

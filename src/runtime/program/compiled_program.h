@@ -4,10 +4,10 @@
 
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/os/mutex.h"
 #include "runtime/capture/size_checks.h"
 #include "runtime/device/device.h"
 #include "runtime/program/canonical_program.h"
@@ -66,7 +66,7 @@ class CompiledProgram {
   std::string device_;
   int64_t max_buffer_bytes_;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::list<std::shared_ptr<const SizedProgram>> recent_;  // the last one first
 };
 

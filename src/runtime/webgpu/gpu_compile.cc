@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
+#include "base/os/environment.h"
 #include "base/os/files.h"
 #include "runtime/webgpu/gpu_state.h"
 

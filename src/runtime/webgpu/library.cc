@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/call_site.h"
-#include "base/os/files.h"
+#include "base/os/environment.h"
 
 namespace anneal::webgpu {
 namespace {

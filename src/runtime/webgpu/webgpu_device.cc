@@ -10,7 +10,6 @@
 
 #include "base/call_site.h"
 #include "base/os/environment.h"
-#include "base/os/files.h"
 #include "base/progress.h"
 #include "codegen/wgsl/gpu_kernel.h"
 #include "runtime/program/distinct_bodies.h"
@@ -517,5 +516,18 @@ std::shared_ptr<Gpu> gpu_of(const Device& device) {
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
   return std::make_unique<WebGpuDevice>(options);
 }
+
+namespace {
+
+std::unique_ptr<Device> make_default_device() { return make_webgpu_device(); }
+
+constexpr std::string_view kSettings[] = {"adapter", "matmul-precision", "memory-budget"};
+
+}  // namespace
+
+constinit const Backend kWebGpuBackend{.name = "webgpu",
+                                       .make_device = make_default_device,
+                                       .computes_f64 = false,
+                                       .settings = kSettings};
 
 }  // namespace anneal

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "codegen/backends.h"
 #include "runtime/device/device.h"
 #include "runtime/webgpu/gpu.h"
 
@@ -29,6 +30,8 @@ struct WebGpuOptions {
 void set_webgpu_adapter(std::string selector);
 void set_matmul_precision(MatmulPrecision precision);
 void set_memory_budget(int64_t bytes);
+
+extern const Backend kWebGpuBackend;
 
 // A UserError where there is no such GPU.
 std::unique_ptr<Device> make_webgpu_device(

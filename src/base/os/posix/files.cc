@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -19,6 +18,16 @@ struct CloseFile {
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
 }  // namespace
+
+bool file_exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+bool folder_exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
 
 std::optional<std::string> read_file(const std::string& path, uint64_t max_bytes) {
   std::error_code error;
@@ -68,11 +77,6 @@ std::vector<FileEntry> list_files(const std::string& folder, std::string_view su
 bool remove_file(const std::string& path) {
   std::error_code error;
   return std::filesystem::remove(path, error) && !error;
-}
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
 }
 
 }  // namespace anneal

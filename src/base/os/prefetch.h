@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-namespace anneal::io {
+namespace anneal {
 
 template <typename Batch>
 class Prefetch {
@@ -70,4 +70,4 @@ class Prefetch {
   std::thread thread_;  // last: it uses all of the above
 };
 
-}  // namespace anneal::io
+}  // namespace anneal
