@@ -15,6 +15,7 @@
 #include <anneal/error.h>
 
 #include "anneal_version.h"
+#include "base/debug.h"
 #include "base/environment.h"
 #include "base/notice.h"
 #include "cli/bench/bench.h"
@@ -29,7 +30,6 @@
 #include "cli/inspect/pass_options.h"
 #include "cli/inspect/programs.h"
 #include "cli/inspect/run.h"
-#include "cli/library_messages.h"
 #include "cli/option_numbers.h"
 #include "cli/output.h"
 #include "cli/train/sample.h"
@@ -301,6 +301,7 @@ struct CommandLine {
         ->take_all()
         ->type_name("RULE");
     add_passes(command);
+    add_debug(command);
     add_json(command, explain_options.json);
   }
 
@@ -364,9 +365,16 @@ struct CommandLine {
   }
 
   static void add_debug(CLI::App& command) {
-    command.add_flag_function(
-        "--debug", [](int64_t) { show_library_messages(); },
-        "show what libraries for GPUs have to say");
+    auto set = [](const std::string& given) {
+      set_debug_level(static_cast<Debug>(parse_count("--debug", given, {0, kMostDebug})));
+    };
+    command
+        .add_option_function<std::string>(
+            "--debug", set,
+            "say on standard error what the compiler does: 1: each program, and what libraries for "
+            "GPUs have to say; 2: kernels too, with times; 3: every pass too (ANNEAL_DEBUG, else "
+            "0)")
+        ->type_name("LEVEL");
   }
 
   void add_device(CLI::App& command, std::string& device) {

@@ -408,7 +408,7 @@ TEST_CASE("cli: what WebGPU's library writes by itself is for --debug alone") {
   const EnvironmentScope no_driver("VK_ICD_FILENAMES", "/nonexistent/icd.json"),
       no_loader("LD_LIBRARY_PATH", "");
   const Run quiet = anneal_run("kernels mlp --device webgpu 2>&1 >/dev/null"),
-            loud = anneal_run("kernels mlp --debug --device webgpu 2>&1 >/dev/null");
+            loud = anneal_run("kernels mlp --debug 1 --device webgpu 2>&1 >/dev/null");
   CHECK(quiet.output.starts_with("error: WebGPU finds no GPU"));
   if (shell("ldconfig -p | grep -q libvulkan.so.1").code == 0) return;  // nothing to complain about
   CHECK(contains(loud.output, "Warning: Couldn't load Vulkan"));

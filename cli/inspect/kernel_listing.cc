@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "base/call_site.h"
 #include "cli/inspect/programs.h"
 #include "codegen/target_kernels.h"
+#include "schedule/kernel_name.h"
 #include "symbolic/bounds.h"
 #include "transform/simplify.h"
 
@@ -19,21 +19,6 @@ constexpr std::array kPhases{Phase::Forward, Phase::Backward, Phase::Update};
 
 // Phases by structure: a schedule has copies of the program's nodes.
 using PhaseTable = std::map<Key, Phase>;
-
-// The public operations its nodes come from, most frequent first.
-std::string name_of(const Kernel& kernel) {
-  std::map<std::string_view, int> counts;
-  for (NodeRef node : kernel.nodes)
-    if (node->origin && !is_movement(node->op)) ++counts[node->origin->operation];
-  std::vector<std::pair<int, std::string_view>> ranked;
-  for (const auto& [operation, count] : counts) ranked.emplace_back(-count, operation);
-  std::ranges::sort(ranked);
-  constexpr size_t kShown = 3;
-  std::string text;
-  for (size_t i = 0; i < std::min(ranked.size(), kShown); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : "+", ranked[i].second);
-  return ranked.size() > kShown ? text + "+…" : text;
-}
 
 std::vector<Phase> phases_of(const Kernel& kernel, const PhaseTable& table) {
   std::array<bool, kPhases.size()> found{};
@@ -97,7 +82,7 @@ KernelListing list_kernels(const models::Program& program, bool forward,
   GraphScope scope(*listing.schedule.graph);
   listing.memory = count_memory(listing.schedule);
   for (const Kernel& kernel : listing.schedule.kernels) {
-    listing.kernels.push_back({name_of(kernel), phases_of(kernel, table), kernel.nodes.size(),
+    listing.kernels.push_back({kernel_name(kernel), phases_of(kernel, table), kernel.nodes.size(),
                                count_work(kernel),
                                lower_parts(kernel, listing.kernels.size(), capabilities)});
     listing.work += listing.kernels.back().work;

@@ -8,6 +8,8 @@
 #include "base/progress.h"
 #include "codegen/target_kernels.h"
 #include "ir/node_map.h"
+#include "rewrite/passes.h"
+#include "schedule/work_count.h"
 #include "transform/simplify.h"
 
 namespace anneal {
@@ -62,9 +64,23 @@ CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device
     slots_.push_back(buffer.external ? slot_of(buffer.external) : -1);
   for (const Kernel& kernel : schedule_.kernels) phases_ += static_cast<int>(kernel.phases.size());
   check_limits(device);
-  planner_ = std::make_unique<MemoryPlanner>(schedule_, built.variables);
+  plan_memory_for(built.variables);
   if (phases_ > 0) executable_ = device.compile(schedule_, built.variables);
   schedule_.graph->forget_memories();
+}
+
+void CompiledProgram::plan_memory_for(std::span<const NodeRef> variables) {
+  PassRun run("memory", "memory-plan", "bytes");
+  run.begin();
+  planner_ = std::make_unique<MemoryPlanner>(schedule_, variables);
+  run.end();
+  PassRun::Outcome outcome;
+  if (run.wants_sizes()) {
+    const GraphScope scope(*schedule_.graph);
+    const MemoryCount memory = count_memory(schedule_);
+    outcome = {memory.temporaries > 0, {0, memory.temporaries}, {0, memory.arena}, {}, {}};
+  }
+  run.finish(outcome);
 }
 
 void CompiledProgram::check_limits(const Device& device) const {

@@ -2,6 +2,7 @@
 // was run with lately. Holds no memory and knows no tensors.
 #pragma once
 
+#include <atomic>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,7 @@ struct SizedProgram {
   std::vector<int64_t> sizes;
   MemoryPlan memory;
   std::vector<std::vector<int64_t>> shapes;  // of the values
+  mutable std::atomic<int> shown_runs = 0;   // of those that ANNEAL_DEBUG shows
 };
 
 class CompiledProgram {
@@ -50,6 +52,7 @@ class CompiledProgram {
   std::string describe(int buffer) const;
 
  private:
+  void plan_memory_for(std::span<const NodeRef> variables);
   void check_limits(const Device& device) const;
   std::shared_ptr<const SizedProgram> make_sized(std::span<const int64_t> sizes) const;
 
