@@ -283,6 +283,7 @@ struct CommandLine {
     CLI::App& command = add("graph");
     command.add_option("PROGRAM", graph_options.program, programs_text())->required();
     add_scope(command, graph_options.forward);
+    add_debug(command);
     add_json(command, graph_options.json);
   }
 
@@ -294,7 +295,7 @@ struct CommandLine {
                     "a program (mlp)")
         ->required();
     add_count(command, "--events", explain_options.events, {.most = 1'000'000},
-              "rewrites of a program to show (5)");
+              "of each pass over a program, so many rewrites are shown (1)");
     command
         .add_option("--disable", explain_options.disabled,
                     "a rule set or set/rule to leave out; may be repeated")

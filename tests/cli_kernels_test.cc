@@ -17,23 +17,29 @@
 #include "environment_scope.h"
 #include "models/program.h"
 #include "models/training.h"
+#include "runtime/capture/assignments.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/program/scheduled_program.h"
 #include "schedule/memory/memory_plan.h"
 #include "schedule/work_count.h"
 #include "symbolic/bounds.h"
-#include "transform/simplify.h"
 #include "webgpu_other_library.h"
 
 using namespace anneal;
 
 namespace {
 
-// As `anneal kernels` schedules it.
+// As it is compiled.
 Schedule schedule_of(const models::Program& program, bool forward) {
   std::vector<NodeRef> roots{program.loss.node()};
   if (!forward)
     for (const Tensor& tensor : program.updates) roots.push_back(tensor.node());
-  return schedule_program(simplify_program(roots), {capabilities_of(host_cpu_target()), {}});
+  const Contents nothing{Bindings{}};
+  const CanonicalProgram canonical(Request{
+      {program.loss.node()}, forward ? std::vector<NodeRef>() : assignments(roots), &nothing});
+  Graph graph;
+  const GraphScope scope(graph);
+  return schedule_built(canonical.build(graph), capabilities_of(host_cpu_target())).schedule;
 }
 
 }  // namespace

@@ -408,7 +408,7 @@ std::shared_ptr<CompiledProgram> Executor::compiled(const CanonicalProgram& prog
   const auto start = std::chrono::steady_clock::now();
   auto fresh = std::make_shared<CompiledProgram>(program, *device_, std::move(inputs));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  debug_plan(program.key(), device_->name(), fresh->schedule(), took.count());
+  debug_plan(program.exact_key(), device_->name(), fresh->schedule(), took.count());
   const auto bodies = static_cast<int64_t>(distinct_bodies(fresh->schedule()).bodies.size());
   std::lock_guard lock(mutex_);
   counters_.kernels_compiled += static_cast<int64_t>(fresh->schedule().kernels.size());

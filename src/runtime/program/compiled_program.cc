@@ -6,11 +6,7 @@
 
 #include "base/call_site.h"
 #include "base/progress.h"
-#include "codegen/target_kernels.h"
-#include "ir/node_map.h"
-#include "rewrite/passes.h"
-#include "schedule/work_count.h"
-#include "transform/simplify.h"
+#include "runtime/program/scheduled_program.h"
 
 namespace anneal {
 namespace {
@@ -40,47 +36,20 @@ CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device
   }
   dims_ = IndexProgram(dims, built.variables);
 
-  const std::vector<NodeRef> simple = simplify_program(roots);
-  std::vector<NodeRef> wanted;  // of the scheduler, each once
-  NodeMap<size_t> places;       // in it
-  std::vector<size_t> wanted_of(built.values.size());
-  for (size_t i = 0; i < built.values.size(); ++i) {
-    values_.push_back({-1, simple[i]->op == Op::Buffer ? slot_of(simple[i]) : -1});
-    if (simple[i]->op == Op::Buffer) continue;
-    const auto [place, fresh] = places.insert(simple[i], wanted.size());
-    wanted_of[i] = *place;
-    if (fresh) wanted.push_back(simple[i]);
+  ScheduledProgram scheduled = schedule_built(built, device.capabilities());
+  for (size_t i = 0; i < scheduled.values.size(); ++i) {
+    const int buffer = scheduled.buffers[i];
+    values_.push_back({buffer, buffer < 0 ? slot_of(scheduled.values[i]) : -1});
   }
-  for (NodeRef assign : std::span(simple).subspan(built.values.size())) {
-    if (assign->op != Op::Assign)
-      throw InternalError(fmt::format("an assignment became {}", name(assign->op)));
-    assigned_slots_.push_back(slot_of(assign->source(0)));
-    if (assign->source(0) != assign->source(1)) wanted.push_back(assign);
-  }
-  schedule_ = schedule_for(wanted, device.capabilities());
-  for (size_t i = 0; i < values_.size(); ++i)
-    if (values_[i].slot < 0) values_[i].buffer = schedule_.outputs[wanted_of[i]];
+  for (NodeRef assign : scheduled.assigns) assigned_slots_.push_back(slot_of(assign->source(0)));
+  schedule_ = std::move(scheduled.schedule);
   for (const ScheduleBuffer& buffer : schedule_.buffers)
     slots_.push_back(buffer.external ? slot_of(buffer.external) : -1);
   for (const Kernel& kernel : schedule_.kernels) phases_ += static_cast<int>(kernel.phases.size());
   check_limits(device);
-  plan_memory_for(built.variables);
+  planner_ = plan_memory_of(schedule_, built.variables);
   if (phases_ > 0) executable_ = device.compile(schedule_, built.variables);
   schedule_.graph->forget_memories();
-}
-
-void CompiledProgram::plan_memory_for(std::span<const NodeRef> variables) {
-  PassRun run("memory", "memory-plan", "bytes");
-  run.begin();
-  planner_ = std::make_unique<MemoryPlanner>(schedule_, variables);
-  run.end();
-  PassRun::Outcome outcome;
-  if (run.wants_sizes()) {
-    const GraphScope scope(*schedule_.graph);
-    const MemoryCount memory = count_memory(schedule_);
-    outcome = {memory.temporaries > 0, {0, memory.temporaries}, {0, memory.arena}, {}, {}};
-  }
-  run.finish(outcome);
 }
 
 void CompiledProgram::check_limits(const Device& device) const {

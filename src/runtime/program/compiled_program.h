@@ -52,7 +52,6 @@ class CompiledProgram {
   std::string describe(int buffer) const;
 
  private:
-  void plan_memory_for(std::span<const NodeRef> variables);
   void check_limits(const Device& device) const;
   std::shared_ptr<const SizedProgram> make_sized(std::span<const int64_t> sizes) const;
 
