@@ -5,17 +5,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/debug.h"
+
 namespace anneal::cli {
-namespace {
-
-bool shown = false;
-
-}  // namespace
-
-void show_library_messages() { shown = true; }
 
 MutedLibraries::MutedLibraries() {
-  if (shown) return;
+  if (debugs(Debug::Plans)) return;
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere < 0) return;
   std::fflush(stderr);

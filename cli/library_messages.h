@@ -1,10 +1,8 @@
 // What libraries for GPUs write on standard error by themselves: their words are for those who
-// debug them, and only these (--debug) see them. What matters is said again in ours.
+// debug them, and only these (--debug 1) see them. What matters is said again in ours.
 #pragma once
 
 namespace anneal::cli {
-
-void show_library_messages();  // from now on
 
 // None are shown while it lives; nor is anything else that is written to standard error.
 class MutedLibraries {

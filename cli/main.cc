@@ -15,6 +15,7 @@
 #include <anneal/error.h>
 
 #include "anneal_version.h"
+#include "base/debug.h"
 #include "base/notice.h"
 #include "base/os/environment.h"
 #include "cli/bench/bench.h"
@@ -29,7 +30,6 @@
 #include "cli/inspect/pass_options.h"
 #include "cli/inspect/programs.h"
 #include "cli/inspect/run.h"
-#include "cli/library_messages.h"
 #include "cli/option_numbers.h"
 #include "cli/output.h"
 #include "cli/train/sample.h"
@@ -283,6 +283,7 @@ struct CommandLine {
     CLI::App& command = add("graph");
     command.add_option("PROGRAM", graph_options.program, programs_text())->required();
     add_scope(command, graph_options.forward);
+    add_debug(command);
     add_json(command, graph_options.json);
   }
 
@@ -294,13 +295,14 @@ struct CommandLine {
                     "a program (mlp)")
         ->required();
     add_count(command, "--events", explain_options.events, {.most = 1'000'000},
-              "rewrites of a program to show (5)");
+              "of each pass over a program, so many rewrites are shown (1)");
     command
         .add_option("--disable", explain_options.disabled,
                     "a rule set or set/rule to leave out; may be repeated")
         ->take_all()
         ->type_name("RULE");
     add_passes(command);
+    add_debug(command);
     add_json(command, explain_options.json);
   }
 
@@ -364,9 +366,16 @@ struct CommandLine {
   }
 
   static void add_debug(CLI::App& command) {
-    command.add_flag_function(
-        "--debug", [](int64_t) { show_library_messages(); },
-        "show what libraries for GPUs have to say");
+    auto set = [](const std::string& given) {
+      set_debug_level(static_cast<Debug>(parse_count("--debug", given, {0, kMostDebug})));
+    };
+    command
+        .add_option_function<std::string>(
+            "--debug", set,
+            "say on standard error what the compiler does: 1: each program, and what libraries for "
+            "GPUs have to say; 2: kernels too, with times; 3: every pass too (ANNEAL_DEBUG, else "
+            "0)")
+        ->type_name("LEVEL");
   }
 
   void add_device(CLI::App& command, std::string& device) {

@@ -17,23 +17,29 @@
 #include "environment_scope.h"
 #include "models/program.h"
 #include "models/training.h"
+#include "runtime/capture/assignments.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/program/scheduled_program.h"
 #include "schedule/memory/memory_plan.h"
 #include "schedule/work_count.h"
 #include "symbolic/bounds.h"
-#include "transform/simplify.h"
 #include "webgpu_other_library.h"
 
 using namespace anneal;
 
 namespace {
 
-// As `anneal kernels` schedules it.
+// As it is compiled.
 Schedule schedule_of(const models::Program& program, bool forward) {
   std::vector<NodeRef> roots{program.loss.node()};
   if (!forward)
     for (const Tensor& tensor : program.updates) roots.push_back(tensor.node());
-  return schedule_program(simplify_program(roots), {capabilities_of(host_cpu_target()), {}});
+  const Contents nothing{Bindings{}};
+  const CanonicalProgram canonical(Request{
+      {program.loss.node()}, forward ? std::vector<NodeRef>() : assignments(roots), &nothing});
+  Graph graph;
+  const GraphScope scope(graph);
+  return schedule_built(canonical.build(graph), capabilities_of(host_cpu_target())).schedule;
 }
 
 }  // namespace
@@ -408,7 +414,7 @@ TEST_CASE("cli: what WebGPU's library writes by itself is for --debug alone") {
   const EnvironmentScope no_driver("VK_ICD_FILENAMES", "/nonexistent/icd.json"),
       no_loader("LD_LIBRARY_PATH", "");
   const Run quiet = anneal_run("kernels mlp --device webgpu 2>&1 >/dev/null"),
-            loud = anneal_run("kernels mlp --debug --device webgpu 2>&1 >/dev/null");
+            loud = anneal_run("kernels mlp --debug 1 --device webgpu 2>&1 >/dev/null");
   CHECK(quiet.output.starts_with("error: WebGPU finds no GPU"));
   if (shell("ldconfig -p | grep -q libvulkan.so.1").code == 0) return;  // nothing to complain about
   CHECK(contains(loud.output, "Warning: Couldn't load Vulkan"));

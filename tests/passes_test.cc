@@ -14,7 +14,7 @@
 #include "codegen/target_kernels.h"
 #include "error_text.h"
 #include "models/program.h"
-#include "rewrite/rewriter.h"
+#include "rewrite/pass_trace.h"
 #include "tensor/lift.h"
 #include "transform/simplify.h"
 
@@ -39,6 +39,7 @@ using Word = std::string;
 const PassTable<Word, WordOptions>& word_passes() {
   static const PassTable<Word, WordOptions> table{
       "words",
+      "letters",
       {
           {"a", [](Word& word, const WordOptions&) { word += 'a'; }, nullptr, {}, true},
           {"b", [](Word& word, const WordOptions&) { word += 'b'; }},
@@ -50,7 +51,8 @@ const PassTable<Word, WordOptions>& word_passes() {
       },
       [](const Word& word) { return word + "\n"; },
       [](const Word& word) { return word.ends_with('!') ? "it shouts" : std::string(); },
-      [](const Word& word) { return static_cast<uint64_t>(word.size()); }};
+      [](const Word& word) { return static_cast<uint64_t>(word.size()); },
+      [](const Word& word) { return StateSize{1, static_cast<int64_t>(word.size())}; }};
   return table;
 }
 
@@ -120,6 +122,27 @@ TEST_CASE("passes: are counted and timed where it is asked for") {
   CHECK(row_of("b").seconds > 0);
 }
 
+TEST_CASE("passes: a trace has what ran while it lives, and its sizes") {
+  const PassTrace outer;
+  {
+    const PassTrace trace;
+    run("");
+    run("long");
+    REQUIRE(trace.rows().size() == 4);
+    const PassTrace::Row& b = trace.rows()[1];
+    CHECK(b.stage == "words");
+    CHECK(b.pass == "b");
+    CHECK(b.runs == 2);
+    CHECK(b.changes == 2);
+    CHECK(b.before == StateSize{2, 1 + 5});
+    CHECK(b.after == StateSize{2, 2 + 6});
+    CHECK(change_text(b.before, b.after, b.parts) == "2 nodes, 6 -> 8 letters");
+    CHECK(trace.rows()[2].changes == 0);
+    CHECK(trace.rows()[3].runs == 1);
+  }
+  CHECK(outer.rows().empty());
+}
+
 TEST_CASE("passes: a wrong result is an internal error that names the pass") {
   CHECK(run("bad", {"bad"}) == "badab");
   const Asking asking({.verify = true});
@@ -138,17 +161,21 @@ TEST_CASE("passes: every stage verifies after every pass, on every named target"
 }
 
 TEST_CASE("passes: rules report what they did, wherever they run") {
-  RewriteLog log;
-  {
-    const Asking asking({.rules = &log});
-    make_kernels("attention", *find_target("cpu-avx2"));
-  }
+  const PassTrace trace(1);
+  make_kernels("attention", *find_target("cpu-avx2"));
   std::set<std::string_view> sets;
-  for (const RewriteLog::Hit& hit : log.hits()) sets.insert(hit.set);
+  for (const RewriteLog::Hit& hit : trace.hits()) sets.insert(hit.set);
   for (const char* set : {"movement", "math", "index-division", "index-sums"}) {
     CAPTURE(set);
     CHECK(sets.contains(set));
   }
+  // By pass, with texts.
+  auto row = std::ranges::find(trace.rows(), "math", &PassTrace::Row::pass);
+  REQUIRE(row != trace.rows().end());
+  CHECK(std::ranges::count(row->rules.hits(), "math", &RewriteLog::Hit::set) > 0);
+  REQUIRE(row->rules.events().size() == 1);
+  CHECK(!row->rules.events()[0].before.empty());
+  CHECK(row->runs > 1);
 }
 
 TEST_CASE("pipeline: every pass has one name in its stage, and what can be left out is listed") {

@@ -10,11 +10,12 @@
 #include <anneal/functional.h>
 
 #include "cli/bench/cases.h"
-#include "cli/inspect/kernel_listing.h"
 #include "cli/inspect/programs.h"
 #include "kernel/lower.h"
 #include "models/long_programs.h"
 #include "runtime/cpu/kernel_cache.h"
+#include "runtime/inspect/kernel_listing.h"
+#include "runtime/inspect/node_count.h"
 #include "runtime/program/distinct_bodies.h"
 #include "transform/simplify.h"
 
@@ -64,7 +65,7 @@ void bench_scheduling(const BenchContext& context, std::string_view name, int64_
 std::vector<Program> model_programs(const Capabilities& capabilities) {
   std::vector<Program> programs;
   for (const auto build : {models::mlp, models::conv, models::attention}) {
-    KernelListing listing = list_kernels(build(), false, capabilities);
+    KernelListing listing = list_kernels(build(), false, capabilities, "this machine");
     for (ListedKernel& kernel : listing.kernels)
       for (ListedPart& part : kernel.parts) {
         part.program.name = fmt::format("kernel_{}", programs.size());

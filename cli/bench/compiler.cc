@@ -20,6 +20,7 @@
 #include "cli/output.h"
 #include "ir/build.h"
 #include "ir/print.h"
+#include "runtime/inspect/node_count.h"
 #include "transform/simplify.h"
 
 namespace anneal::cli {

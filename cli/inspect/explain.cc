@@ -8,6 +8,7 @@
 #include "cli/inspect/functions.h"
 #include "cli/inspect/programs.h"
 #include "codegen/pipeline.h"
+#include "rewrite/passes.h"
 #include "transform/simplify.h"
 
 namespace anneal::cli {
@@ -26,10 +27,18 @@ void check_disabled(const std::vector<std::string>& disabled) {
                    std::vector<std::string_view>(names.begin(), names.end()));
 }
 
+// Wherever the rules run.
+void leave_out(const std::vector<std::string>& disabled) {
+  PassRequests requests = pass_requests();
+  requests.disabled.insert(requests.disabled.end(), disabled.begin(), disabled.end());
+  set_pass_requests(std::move(requests));
+}
+
 }  // namespace
 
 void explain(const ExplainOptions& options) {
   check_disabled(options.disabled);
+  leave_out(options.disabled);
   if (const std::optional<Op> op = parse_op(options.target)) return explain_op(*op, options);
   if (const models::ProgramRow* row = models::find_program(options.target))
     return explain_program(*row, options);

@@ -14,7 +14,7 @@ namespace anneal::cli {
 
 struct ExplainOptions {
   std::string target;                 // of an op, a function or a program
-  size_t events = 5;                  // rewrites of a program to show
+  size_t events = 1;                  // rewrites of each pass over a program to show
   std::vector<std::string> disabled;  // "set" or "set/rule"
   bool json = false;
 };

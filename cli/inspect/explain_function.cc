@@ -8,11 +8,11 @@
 #include "cli/chosen_device.h"
 #include "cli/inspect/explain.h"
 #include "cli/inspect/explain_text.h"
-#include "cli/inspect/kernel_listing.h"
 #include "cli/inspect/programs.h"
 #include "cli/output.h"
 #include "codegen/target_kernels.h"
 #include "ir/print.h"
+#include "runtime/inspect/kernel_listing.h"
 #include "tensor/named_gradient.h"
 #include "transform/derivative.h"
 
@@ -39,14 +39,13 @@ std::string typed_name(NodeRef buffer) {
 }
 
 Shown show(const std::vector<Tensor>& wanted, const ExplainOptions& options,
-           const Capabilities& capabilities) {
+           const ChosenDevice& device) {
   Shown shown;
-  shown.text = print(simplified_for(nodes_of(wanted), capabilities, &shown.log, options.disabled));
-  const models::Program program{.loss = wanted[0],
-                                .parameters = {},
-                                .gradients = {},
-                                .updates = {wanted.begin() + 1, wanted.end()}};
-  for (const ListedKernel& kernel : list_kernels(program, false, capabilities).kernels)
+  shown.text = print(simplified_for(nodes_of(wanted), device.capabilities(), &shown.log, options.disabled));
+  const Contents nothing{Bindings{}};
+  const CanonicalProgram program(Request{nodes_of(wanted), {}, &nothing});
+  const KernelListing listing = anneal::list_kernels(program, device.capabilities(), device.name());
+  for (const ListedKernel& kernel : listing.kernels)
     shown.kernels.push_back(kernel.name.empty() ? "a copy" : kernel.name);
   return shown;
 }
@@ -69,9 +68,8 @@ Explained explained(const FunctionRow& row, const ExplainOptions& options) {
   all.result = type_text(example.result.node());
   for (const Tensor& input : example.inputs) all.inputs.push_back(typed_name(input.node()));
   all.rules = named_rules(example.result.node());
-  all.value = show({example.result}, options, device.capabilities());
-  if (!example.gradients.empty())
-    all.gradient = show(example.gradients, options, device.capabilities());
+  all.value = show({example.result}, options, device);
+  if (!example.gradients.empty()) all.gradient = show(example.gradients, options, device);
   return all;
 }
 

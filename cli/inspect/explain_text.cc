@@ -35,22 +35,6 @@ void write_hits(const Hits& hits) {
   write(fmt::format("  {:<42} {:>7}\n", "all", total));
 }
 
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
-std::string indented(std::string_view text, std::string_view margin) {
-  std::string result;
-  for (std::string_view line : lines_of(text)) result += fmt::format("{}{}\n", margin, line);
-  return result;
-}
-
 void write_fact(std::string_view title, std::string_view text) {
   write(fmt::format("  {} {}\n", paint(Colour::Dim, fmt::format("{:<9}", title)), text));
 }

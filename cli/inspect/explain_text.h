@@ -7,6 +7,7 @@
 
 #include "cli/json.h"
 #include "rewrite/rewriter.h"
+#include "runtime/inspect/pass_text.h"
 
 namespace anneal::cli {
 
@@ -17,8 +18,6 @@ Json hits_json(const Hits& hits);
 Hits ordered_hits(const RewriteLog& log);
 void write_hits(const Hits& hits);  // a line each, and their sum
 
-std::vector<std::string_view> lines_of(std::string_view text);
-std::string indented(std::string_view text, std::string_view margin);
 // A line of facts: "  dtypes    f16, f32".
 void write_fact(std::string_view title, std::string_view text);
 

@@ -9,10 +9,13 @@
 #include <fmt/ranges.h>
 
 #include "base/call_site.h"
+#include "base/debug.h"
+#include "cli/chosen_device.h"
 #include "cli/inspect/programs.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "ir/print.h"
+#include "runtime/inspect/kernel_listing.h"
 #include "transform/phase.h"
 
 namespace anneal::cli {
@@ -36,6 +39,7 @@ struct Listing {
   std::string result;  // the `return` line
   std::array<size_t, kPhases.size()> phase_counts{};
   std::array<size_t, kOpCount> op_counts{};
+  Key key;  // of the program as it is compiled
 };
 
 Listing list(const models::Program& program, bool forward_only) {
@@ -46,6 +50,7 @@ Listing list(const models::Program& program, bool forward_only) {
       phases({&loss, 1}, nodes_of(program.gradients), nodes_of(program.updates));
 
   Listing listing;
+  listing.key = canonical_program(program, forward_only).exact_key();
   for (auto& [node, text] : print_lines(roots)) {
     if (!node) {
       listing.result = std::move(text);
@@ -87,6 +92,7 @@ std::string header(const models::ProgramRow& row, const GraphOptions& options,
   std::string text = fmt::format("// {}: {}\n", paint(Colour::Bold, row.name), row.description);
   text += fmt::format("// {}: {} nodes: {}\n", options.forward ? "forward" : "step",
                       listing.lines.size(), fmt::join(by_phase, ", "));
+  text += fmt::format("// program {}\n", to_text(listing.key));
   constexpr size_t kOpsInLine = 9;
   for (size_t i = 0; i < by_op.size(); i += kOpsInLine) {
     const size_t end = std::min(by_op.size(), i + kOpsInLine);
@@ -187,6 +193,7 @@ void write_json(const models::ProgramRow& row, const GraphOptions& options,
             .set("program", row.name)
             .set("description", row.description)
             .set("scope", options.forward ? "forward" : "step")
+            .set("key", to_text(listing.key))
             .set("nodes", nodes)
             .set("counts", counts_json(listing))
             .text() +
@@ -199,6 +206,10 @@ void graph(const GraphOptions& options) {
   const models::ProgramRow& row = program_named(options.program);
   const models::Program program = build(row);
   const Listing listing = list(program, options.forward);
+  if (debugs(Debug::Plans)) {  // which speaks of compiling
+    const ChosenDevice device("");
+    list_kernels(program, options.forward, device.capabilities(), device.name());
+  }
   options.json ? write_json(row, options, listing) : write_text(row, options, listing);
 }
 

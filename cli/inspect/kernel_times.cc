@@ -72,9 +72,7 @@ KernelTimes time_kernels(const Schedule& schedule, Device& device) {
   for (NodeRef variable : variables) sizes.push_back(largest(variable));
   const std::unique_ptr<Executable> executable = device.compile(schedule, variables);
   const Memory memory(schedule, device);
-  std::vector<int> bounds{0};
-  for (const Kernel& kernel : schedule.kernels)
-    bounds.push_back(bounds.back() + static_cast<int>(kernel.phases.size()));
+  const std::vector<int> bounds = kernel_bounds(schedule);
   const RunArguments arguments{memory.places(), sizes};
   executable->run_timed(arguments, bounds);  // the first run touches memory and makes kernels ready
 

@@ -4,37 +4,26 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/call_site.h"
 #include "cli/busy.h"
 #include "cli/chosen_device.h"
 #include "cli/failure.h"
-#include "cli/inspect/kernel_listing.h"
 #include "cli/inspect/kernel_times.h"
 #include "cli/inspect/programs.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "codegen/target_kernels.h"
 #include "ir/print.h"
+#include "runtime/inspect/kernel_text.h"
 #include "target/target.h"
 
 namespace anneal::cli {
 namespace {
-
-template <typename Number>
-std::string mega(Number amount) {
-  return fmt::format("{:.3f}", static_cast<double>(amount) * 1e-6);
-}
-
-std::string origin_of(NodeRef node) {
-  return node && node->origin ? to_text(*node->origin) : std::string();
-}
 
 // ---- whose kernels are shown, and in which form
 
@@ -44,6 +33,7 @@ struct KernelsFor {
   const Target* target = nullptr;
   Capabilities capabilities = {};
 
+  std::string_view name() const { return device ? device->name() : target->name; }
   std::string text() const {
     return device ? fmt::format("device \"{}\"", device->name())
                   : fmt::format("target \"{}\"", target->name);
@@ -110,110 +100,36 @@ Colour colour_of(const ListedKernel& kernel) {
   return kColours[static_cast<size_t>(kernel.step_phases.back())];
 }
 
-std::string phases_text(const ListedKernel& kernel) {
-  std::vector<std::string_view> names;
-  for (Phase phase : kernel.step_phases) names.push_back(name(phase));
-  return fmt::format("{}", fmt::join(names, "+"));
-}
-
-void write_totals(const KernelsOptions& options, const KernelListing& listing) {
-  const MemoryCount& memory = listing.memory;
-  write(fmt::format("{}: {} nodes in {} kernels, {} of them (*) with forward and backward nodes\n",
-                    options.forward ? "forward" : "step", listing.nodes, listing.kernels.size(),
-                    listing.crossing()));
-  write(fmt::format("work: {} MFLOP, {} MB read, {} MB written\n", mega(listing.work.flops),
-                    mega(listing.work.bytes_read), mega(listing.work.bytes_written)));
-  write(
-      fmt::format("memory: {} MB at most: {} MB of inputs, {} MB of results, {} MB of {} MB of "
-                  "temporaries at a time\n\n",
-                  mega(memory.peak()), mega(memory.inputs), mega(memory.outputs),
-                  mega(memory.arena), mega(memory.temporaries)));
-}
-
-std::string micro(double seconds) { return fmt::format("{:.1f}", seconds * 1e6); }
-
 void write_times(const KernelTimes& times) {
   const double all = std::accumulate(times.seconds.begin(), times.seconds.end(), 0.0);
-  write(fmt::format("time: {} us in kernels, each the least of {} {}\n\n", micro(all), times.runs,
+  write(fmt::format("time: {:.1f} us in kernels, each the least of {} {}\n", all * 1e6, times.runs,
                     times.runs == 1 ? "run" : "runs"));
 }
 
 void write_table(const KernelsOptions& options, const KernelListing& listing,
                  const KernelTimes& times) {
-  write(fmt::format("{:>3}  {:<31} {:<23} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8}{}\n", "", "kernel",
-                    "phases", "nodes", "ops", "cells", "MFLOP", "MB read", "written",
-                    options.time ? fmt::format(" {:>9}", "us") : ""));
-  for (size_t i = 0; i < listing.kernels.size(); ++i) {
-    if (!is_wanted(options, i)) continue;
-    const ListedKernel& kernel = listing.kernels[i];
-    write(paint(colour_of(kernel),
-                fmt::format("{:>3}{} {:<31} {:<23} {:>5} {:>5} {:>7} {:>9} {:>8} {:>8}{}", i,
-                            kernel.crosses() ? '*' : ' ', kernel.name, phases_text(kernel),
-                            kernel.nodes, kernel.work.operations, kernel.cells(),
-                            mega(kernel.work.flops), mega(kernel.work.bytes_read),
-                            mega(kernel.work.bytes_written),
-                            options.time ? fmt::format(" {:>9}", micro(times.seconds[i])) : "")) +
-          "\n");
-  }
+  write("\n" + table_head(options.time));
+  for (size_t i = 0; i < listing.kernels.size(); ++i)
+    if (is_wanted(options, i))
+      write(paint(colour_of(listing.kernels[i]), table_line(listing, i, times.seconds)) + "\n");
 }
 
-// What each reason says of a value.
-std::string_view meaning(UnfusedReason reason) {
-  switch (reason) {
-    case UnfusedReason::Reuse: return "to compute it again costs more than to store it";
-    case UnfusedReason::Dtype: return "the same, because its dtype is narrow";
-    case UnfusedReason::Uses: return "too many would compute it for themselves";
-    case UnfusedReason::Reduce: return "a reduction would be made again";
-    case UnfusedReason::Product: return "groups of threads would make an operand again and again";
-    case UnfusedReason::Shape: return "others run over it in another order or shape";
-    case UnfusedReason::Size: return "too few rows would be left to share the work";
-    case UnfusedReason::Length: return "the kernel would take too long to compile";
-    case UnfusedReason::Order: return "something else has to be computed in between";
-    case UnfusedReason::Limit: return "the device has no room for more in one kernel";
-    case UnfusedReason::Disabled: return "values are not computed where they are used";
-  }
-  return "";
+bool is_wanted(const KernelsOptions& options, const UnfusedValue& value) {
+  return options.kernel < 0 || value.edge->producer == options.kernel ||
+         std::ranges::count(value.readers, options.kernel) > 0;
 }
 
-std::string limit_line(const BufferLimit& limit) {
-  return fmt::format("{:<20} one kernel would bind {} buffers, the device allows {}\n", "",
-                     limit.needed, limit.allowed);
-}
-
-// Where costs decided, both of them.
-std::string cost_text(const UnfusedCost& cost) {
-  return cost.decided() ? fmt::format("{} us again, {} us stored", micro(cost.again * 1e-9),
-                                      micro(cost.stored * 1e-9))
-                        : "";
-}
-
-// A value has one line, however many kernels load it.
 void write_unfused(const KernelsOptions& options, const Schedule& schedule) {
-  std::map<int, std::vector<int>> readers;  // of a buffer
-  std::vector<const UnfusedEdge*> values;
-  for (const UnfusedEdge& edge : schedule.unfused) {
-    if (!is_wanted(options, edge)) continue;
-    std::vector<int>& list = readers[edge.buffer];
-    if (list.empty()) values.push_back(&edge);
-    list.push_back(edge.consumer);
-  }
+  std::vector<UnfusedValue> values = unfused_values(schedule);
+  std::erase_if(values, [&](const UnfusedValue& value) { return !is_wanted(options, value); });
   if (values.empty()) return;
-  std::ranges::stable_sort(values, {}, &UnfusedEdge::producer);
-
-  write(
-      "\nnot fused: stored by one kernel for others, what decided it, and costs where they did\n");
-  std::map<UnfusedReason, size_t> reasons;
-  for (const UnfusedEdge* edge : values) {
-    ++reasons[edge->reason];
-    const std::string edges =
-        fmt::format("{:>3} > {}", edge->producer, fmt::join(readers[edge->buffer], ", "));
-    write(fmt::format("{:<20} {:<8} {:<24} {:<33}  {}\n", edges, name(edge->reason),
-                      edge->value ? type_text(edge->value) : std::string(), cost_text(edge->cost),
-                      paint(Colour::Dim, origin_of(edge->value))));
-    if (edge->reason == UnfusedReason::Limit) write(limit_line(edge->limit));
+  write(fmt::format("\n{}", kUnfusedTitle));
+  for (const UnfusedValue& value : values) {
+    write(fmt::format("{}  {}\n", unfused_line(value),
+                      paint(Colour::Dim, origin_text(value.edge->value))));
+    if (value.edge->reason == UnfusedReason::Limit) write(limit_line(value.edge->limit));
   }
-  for (const auto& [reason, count] : reasons)
-    write(fmt::format("{:>5} {}: {}\n", count, name(reason), meaning(reason)));
+  write(reasons_text(values));
 }
 
 void write_sources(const KernelsOptions& options, const KernelListing& listing,
@@ -239,7 +155,7 @@ void write_text(const models::ProgramRow& row, const KernelsOptions& options,
   write(fmt::format("{}: {}\n", paint(Colour::Bold, row.name), row.description));
   if (!made.device)
     write(fmt::format("target: {}, {}\n", made.target->name, made.target->description));
-  write_totals(options, listing);
+  write(fmt::format("{}: {}", options.forward ? "forward" : "step", totals_text(listing)));
   if (options.time) write_times(times);
   write_table(options, listing, times);
   write_unfused(options, listing.schedule);
@@ -301,7 +217,7 @@ Json edge_json(const UnfusedEdge& edge) {
       .set("again_ns", edge.cost.decided() ? Json(edge.cost.again) : Json())
       .set("stored_ns", edge.cost.decided() ? Json(edge.cost.stored) : Json())
       .set("value", edge.value ? Json(type_text(edge.value)) : Json())
-      .set("origin", origin_of(edge.value));
+      .set("origin", origin_text(edge.value));
   if (edge.reason == UnfusedReason::Limit)
     json.set("limit", Json::object()
                           .set("name", "buffers a kernel")
@@ -325,6 +241,7 @@ void write_json(const models::ProgramRow& row, const KernelsOptions& options,
   write(Json::object()
             .set("program", row.name)
             .set("scope", options.forward ? "forward" : "step")
+            .set("key", to_text(listing.key))
             .set("device", made.device ? Json(made.device->name()) : Json())
             .set("target", made.target->name)
             .set("memory_budget_bytes", budget_json(made.capabilities))
@@ -353,7 +270,7 @@ void kernels(const KernelsOptions& options) {
   check_form(form, made);
   const KernelListing listing = [&] {
     const Busy busy(fmt::format("compiling {}", row.name));
-    return list_kernels(row.build(), options.forward, made.capabilities);
+    return list_kernels(row.build(), options.forward, made.capabilities, made.name());
   }();
   const GraphScope scope(*listing.schedule.graph);
   if (options.kernel >= static_cast<int>(listing.kernels.size()))

@@ -1,12 +1,12 @@
 #include "cli/inspect/programs.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "cli/busy.h"
 #include "cli/failure.h"
 #include "ir/graph.h"
+#include "runtime/capture/assignments.h"
+#include "runtime/inspect/kernel_listing.h"
 
 namespace anneal::cli {
 
@@ -35,16 +35,22 @@ std::vector<NodeRef> nodes_of(std::span<const Tensor> tensors) {
 
 std::vector<NodeRef> step_roots(const models::Program& program) {
   std::vector<NodeRef> roots{program.loss.node()};
-  for (const auto* part : {&program.gradients, &program.updates})
-    for (const Tensor& tensor : *part) roots.push_back(tensor.node());
+  for (const Tensor& update : program.updates) roots.push_back(update.node());
   return roots;
 }
 
-size_t count_nodes(std::span<const NodeRef> roots) {
-  const std::vector<NodeRef> order = topological_order(roots);
-  return static_cast<size_t>(std::count_if(order.begin(), order.end(), [](NodeRef node) {
-    return !(node->is_const() && node->dtype == DType::Index);
-  }));
+CanonicalProgram canonical_program(const models::Program& program, bool forward) {
+  static const Contents nothing{Bindings{}};
+  const std::vector<NodeRef> roots = step_roots(program);
+  return CanonicalProgram(Request{
+      {program.loss.node()}, forward ? std::vector<NodeRef>() : assignments(roots), &nothing});
+}
+
+KernelListing list_kernels(const models::Program& program, bool forward,
+                           const Capabilities& capabilities, std::string_view where) {
+  const std::vector<NodeRef> gradients = nodes_of(program.gradients);
+  return anneal::list_kernels(canonical_program(program, forward), capabilities, where,
+                              forward ? std::vector{program.loss.node()} : gradients);
 }
 
 }  // namespace anneal::cli

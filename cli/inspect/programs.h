@@ -8,6 +8,12 @@
 #include "ir/node.h"
 #include "models/program.h"
 
+namespace anneal {
+class CanonicalProgram;
+struct Capabilities;
+struct KernelListing;
+}  // namespace anneal
+
 namespace anneal::cli {
 
 std::vector<std::string_view> program_names();
@@ -17,10 +23,12 @@ const models::ProgramRow& program_named(std::string_view name);
 models::Program build(const models::ProgramRow& row);
 
 std::vector<NodeRef> nodes_of(std::span<const Tensor> tensors);
-// Loss, gradients, updates: what a training step computes.
+// Loss and updates: what a training step computes.
 std::vector<NodeRef> step_roots(const models::Program& program);
 
-// How many nodes have a line in the text: all that the roots reach but index constants.
-size_t count_nodes(std::span<const NodeRef> roots);
+// As it is compiled: the whole step, or only what the loss needs.
+CanonicalProgram canonical_program(const models::Program& program, bool forward);
+KernelListing list_kernels(const models::Program& program, bool forward,
+                           const Capabilities& capabilities, std::string_view where);
 
 }  // namespace anneal::cli

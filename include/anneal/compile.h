@@ -62,6 +62,15 @@ class CompiledFunction {
   // Results and updates of the last captured program, over inputs of these names: to look at it.
   std::vector<Tensor> program() const;
 
+  // The last captured program as text for people, taken down to kernels of the current device once
+  // more to see it. Empty before the first call.
+  //   kernels()  each kernel, with the operations it comes from and the work it does; the memory a
+  //              run takes; and every value that is stored between kernels, with the reason
+  //   explain()  the compiler's passes in order: how long each took, what it changed, which rules
+  //              fired in it how often, and the first rewrites of each with before and after
+  std::string kernels() const;
+  std::string explain() const;
+
   // Where its plans draw random numbers. With the states of the model and the optimizer it is all
   // that a run goes on from: see join().
   State state() const;

@@ -166,6 +166,7 @@ const PassTable<PreparedBody, LowerOptions>& body_passes() {
   constexpr bool kRequired = true;
   static const PassTable<PreparedBody, LowerOptions> table{
       "kernel body",
+      "axes",
       {
           {"drop-trivial-axes", apply<drop_trivial_axes>, nullptr, {}, kRequired},
           {"unswitch-axes", apply<unswitch_axes>},
@@ -193,7 +194,11 @@ const PassTable<PreparedBody, LowerOptions>& body_passes() {
       },
       [](const PreparedBody& state) { return to_text(state.body); },
       [](const PreparedBody& state) { return verify(state.body, Stores::Several); },
-      fingerprint};
+      fingerprint,
+      [](const PreparedBody& state) {
+        return StateSize{static_cast<int64_t>(topological_order(state.body.stores).size()),
+                         static_cast<int64_t>(state.body.axes.size())};
+      }};
   return table;
 }
 
@@ -203,6 +208,8 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
   const KernelBody& prepared = state.body;
   const bool row_lanes = state.row_lanes;
 
+  PassRun run("plan", "plan-and-emit", "instructions");
+  run.begin();
   Analysis analysis(prepared);
   std::vector<std::string> disabled = options.disabled;
   const std::vector<std::string>& everywhere = pass_requests().disabled;
@@ -232,6 +239,11 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
     emit_cell(emitter, analysis, plan, cell.ranges());
   }
   result.program = std::move(code).finish();
+  run.end();
+  PassRun::Outcome outcome;
+  if (run.wants_sizes())
+    outcome = {true, {}, {0, static_cast<int64_t>(result.program.code.size())}, {}, {}};
+  run.finish(outcome);
   return result;
 }
 

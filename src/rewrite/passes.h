@@ -7,14 +7,15 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace anneal {
+#include "rewrite/pass_trace.h"
 
-class RewriteLog;
+namespace anneal {
 
 struct PassRequests {
   // Passes and rule sets to leave out, by name; of a rule set also "set/rule".
@@ -25,7 +26,6 @@ struct PassRequests {
       nullptr;
   bool time = false;
   bool verify = kVerifyAlways;
-  RewriteLog* rules = nullptr;  // takes every rule that fires, wherever it does
 
 #ifdef NDEBUG
   static constexpr bool kVerifyAlways = false;
@@ -61,29 +61,45 @@ struct Pass {
 // `Options` has a list `disabled`.
 template <typename State, typename Options>
 struct PassTable {
-  std::string_view stage;
+  std::string_view stage, parts;  // what StateSize counts beside nodes
   std::vector<Pass<State, Options>> passes;
   std::string (*text)(const State&);
   std::string (*verify)(const State&);    // the first problem, or empty
   uint64_t (*fingerprint)(const State&);  // differs, nearly always, where something changed
+  StateSize (*size)(const State&);
 };
 
-// Of one run of a pass: what the process asks for. Nothing is computed that nobody wants.
+// One run of a pass, and what is asked for of it, by the process, the thread's trace or
+// ANNEAL_DEBUG. Nothing is computed that nobody wants.
 class PassRun {
  public:
-  PassRun(std::string_view stage, std::string_view pass);
-  bool wants_fingerprint() const { return timed_ || dumped_; }
+  PassRun(std::string_view stage, std::string_view pass, std::string_view parts = "");
+  bool wants_sizes() const { return watched_; }  // and whether something changed
   bool wants_text(bool changed) const { return dumped_ && changed; }
   bool wants_verification() const { return verified_; }
-  void ended();  // the pass itself
-  void finish(bool changed, std::string_view text, std::string_view problem);
+
+  void begin();  // the pass itself
+  void end();
+  struct Outcome {
+    bool changed = false;
+    StateSize before = {}, after = {};
+    std::string text = {}, problem = {};  // as wanted
+  };
+  void finish(const Outcome& outcome);
 
  private:
-  std::string_view stage_, pass_;
-  bool timed_, dumped_, verified_;
-  std::chrono::steady_clock::time_point begin_;
+  void write_line(const Outcome& outcome) const;
+
+  std::string_view stage_, pass_, parts_;
+  bool watched_, dumped_, verified_;
+  std::chrono::steady_clock::time_point begin_ = {};
   double seconds_ = 0;
+  RewriteLog rules_;
+  std::optional<RulesScope> scope_ = std::nullopt;
 };
+
+// "452 -> 435 nodes, 12 fragments"
+std::string change_text(const StateSize& before, const StateSize& after, std::string_view parts);
 
 template <typename State, typename Options>
 void run_passes(const PassTable<State, Options>& table, State& state, const Options& options) {
@@ -91,13 +107,23 @@ void run_passes(const PassTable<State, Options>& table, State& state, const Opti
     const bool left_out = is_disabled(pass.name, options.disabled) ||
                           (!pass.family.empty() && is_disabled(pass.family, options.disabled));
     if ((left_out && !pass.required) || (pass.when && !pass.when(state, options))) continue;
-    PassRun run(table.stage, pass.name);
-    const uint64_t before = run.wants_fingerprint() ? table.fingerprint(state) : 0;
+    PassRun run(table.stage, pass.name, table.parts);
+    PassRun::Outcome outcome;
+    uint64_t before = 0;
+    if (run.wants_sizes()) {
+      before = table.fingerprint(state);
+      outcome.before = table.size(state);
+    }
+    run.begin();
     pass.run(state, options);
-    run.ended();
-    const bool changed = run.wants_fingerprint() && table.fingerprint(state) != before;
-    run.finish(changed, run.wants_text(changed) ? table.text(state) : std::string(),
-               run.wants_verification() ? table.verify(state) : std::string());
+    run.end();
+    if (run.wants_sizes()) {
+      outcome.changed = table.fingerprint(state) != before;
+      outcome.after = table.size(state);
+    }
+    if (run.wants_text(outcome.changed)) outcome.text = table.text(state);
+    if (run.wants_verification()) outcome.problem = table.verify(state);
+    run.finish(outcome);
   }
 }
 

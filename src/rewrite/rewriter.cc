@@ -9,6 +9,7 @@
 #include "ir/build.h"
 #include "ir/node_map.h"
 #include "ir/print.h"
+#include "rewrite/pass_trace.h"
 #include "rewrite/passes.h"
 
 namespace anneal {
@@ -33,15 +34,25 @@ constexpr int kMaxFirings = 10000;
 
 }  // namespace
 
+RewriteLog::Hit& RewriteLog::hit_of(std::string_view set, std::string_view rule) {
+  auto hit = std::ranges::find_if(
+      hits_, [&](const Hit& known) { return known.set == set && known.rule == rule; });
+  return hit == hits_.end() ? hits_.emplace_back(set, rule) : *hit;
+}
+
 void RewriteLog::record(std::string_view set, std::string_view rule, NodeRef before,
                         NodeRef after) {
-  auto hit = std::find_if(hits_.begin(), hits_.end(),
-                          [&](const Hit& h) { return h.set == set && h.rule == rule; });
-  if (hit == hits_.end()) hit = hits_.insert(hits_.end(), {set, rule});
-  ++hit->count;
-  if (events_.size() < keep_events_)
+  ++hit_of(set, rule).count;
+  if (room() > 0)
     events_.push_back({set, rule, print(before), print(after),
                        before->origin ? to_text(*before->origin) : std::string()});
+}
+
+void RewriteLog::add(const RewriteLog& other) {
+  for (const Hit& hit : other.hits_) hit_of(hit.set, hit.rule).count += hit.count;
+  const size_t count = std::min(room(), other.events_.size());
+  events_.insert(events_.end(), other.events_.begin(),
+                 other.events_.begin() + static_cast<ptrdiff_t>(count));
 }
 
 struct Rewriter::State {
@@ -87,8 +98,8 @@ struct Rewriter::State {
       NodeRef result = candidate.action(match);
       if (!result || result == node) continue;
       if (log) log->record(candidate.set, candidate.rule, node, result);
-      if (RewriteLog* all = pass_requests().rules; all && all != log)
-        all->record(candidate.set, candidate.rule, node, result);
+      if (RewriteLog* pass = current_rules(); pass && pass != log)
+        pass->record(candidate.set, candidate.rule, node, result);
       return result;
     }
     return nullptr;

@@ -32,11 +32,15 @@ class RewriteLog {
   explicit RewriteLog(size_t keep_events = 0) : keep_events_(keep_events) {}
 
   void record(std::string_view set, std::string_view rule, NodeRef before, NodeRef after);
+  void add(const RewriteLog& other);  // its counts, and its texts as long as there is room
 
-  const std::vector<Hit>& hits() const { return hits_; }        // in the order of the first hit
-  const std::vector<Event>& events() const { return events_; }  // the first `keep_events`
+  const std::vector<Hit>& hits() const { return hits_; }         // in the order of the first hit
+  const std::vector<Event>& events() const { return events_; }   // the first `keep_events`
+  size_t room() const { return keep_events_ - events_.size(); }  // for more of them
 
  private:
+  Hit& hit_of(std::string_view set, std::string_view rule);
+
   size_t keep_events_;
   std::vector<Hit> hits_;
   std::vector<Event> events_;

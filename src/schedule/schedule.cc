@@ -242,13 +242,21 @@ std::string problem_of(const Scheduling& state) {
   return verify(state.roots, kProgramStage);
 }
 
+StateSize size_of(const Scheduling& state) {
+  const std::vector<NodeRef> roots = state.flow ? stores_of(state.program) : state.roots;
+  return {static_cast<int64_t>(topological_order(roots).size()),
+          static_cast<int64_t>(state.program.fragments.size())};
+}
+
 constexpr bool kRequired = true;
+constexpr std::string_view kFragments = "fragments";
 
 }  // namespace
 
 const SchedulePasses& graph_passes() {
   static const SchedulePasses table{
       "graph",
+      kFragments,
       {
           {"keep-replaced",
            [](Scheduling& state, const ScheduleOptions&) { keep_what_is_replaced(state.roots); },
@@ -264,12 +272,14 @@ const SchedulePasses& graph_passes() {
       },
       text_of,
       problem_of,
-      fingerprint};
+      fingerprint,
+      size_of};
   return table;
 }
 
 const SchedulePasses& fusion_passes() {
   static const SchedulePasses table{"fusion",
+                                    kFragments,
                                     {
                                         {"rangeify", make_fragments, nullptr, {}, kRequired},
                                         {"fuse-tiles", make_tiles,
@@ -285,7 +295,8 @@ const SchedulePasses& fusion_passes() {
                                     },
                                     text_of,
                                     problem_of,
-                                    fingerprint};
+                                    fingerprint,
+                                    size_of};
   return table;
 }
 
@@ -295,6 +306,7 @@ const SchedulePasses& fragment_passes() {
   };
   static const SchedulePasses table{
       "fragments",
+      kFragments,
       {
           {"name-limits", name_limits, nullptr, {}, kRequired},
           {"pick-terms", apply<pick_terms>},
@@ -312,7 +324,8 @@ const SchedulePasses& fragment_passes() {
       },
       text_of,
       problem_of,
-      fingerprint};
+      fingerprint,
+      size_of};
   return table;
 }
 

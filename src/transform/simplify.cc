@@ -4,6 +4,7 @@
 
 #include "ir/build.h"
 #include "ir/verify.h"
+#include "rewrite/passes.h"
 #include "symbolic/simplify.h"
 
 namespace anneal {
@@ -52,8 +53,18 @@ const std::vector<const RuleSet*>& program_rules() {
 
 std::vector<NodeRef> simplify_program(std::span<const NodeRef> roots, RewriteLog* log,
                                       const DisabledRules& disabled) {
+  auto size = [](std::span<const NodeRef> nodes) {
+    return StateSize{static_cast<int64_t>(topological_order(nodes).size()), 0};
+  };
+  PassRun run("simplify", "rules");
+  run.begin();
   std::vector<NodeRef> result =
       Rewriter(program_rules(), Direction::BottomUp, disabled, log, simplify_shapes).run(roots);
+  run.end();
+  PassRun::Outcome outcome;
+  if (run.wants_sizes())
+    outcome = {!std::ranges::equal(result, roots), size(roots), size(result), {}, {}};
+  run.finish(outcome);
 #ifndef NDEBUG
   // Without the rules that strip them, marks of gradients may be left.
   const std::string problem = verify(result, disabled.empty() ? kProgramStage : kTensorStage);

@@ -15,6 +15,7 @@
 #include "runtime/capture/assignments.h"
 #include "runtime/capture/frozen_values.h"
 #include "runtime/execute/evaluator.h"
+#include "runtime/inspect/program_text.h"
 #include "runtime/program/canonical_program.h"
 #include "tensor/lift.h"
 
@@ -137,6 +138,16 @@ class CapturedPlan {
     for (NodeRef assign : assigns) targets_.push_back(wrap(assign->source(0)));
     for (NodeRef variable : program.variables()) variables_.emplace_back(variable);
     outputs_.resize(captured_.results.size());
+  }
+
+  // What it became, as one of the functions of program_text.h has it.
+  template <typename Text>
+  std::string text(const Text& text_of, std::string_view name) const {
+    const DeviceScope scope(device_);
+    const std::vector<NodeRef> assigns = assignments(captured_.roots());
+    const Contents contents{Bindings{}};
+    return text_of(CanonicalProgram(Request{nodes_of(captured_.results), assigns, &contents}),
+                   name);
   }
 
   const Captured& captured() const { return captured_; }
@@ -414,6 +425,14 @@ std::vector<Tensor> CompiledFunction::program() const {
   all = captured.results;
   all.insert(all.end(), captured.updates.begin(), captured.updates.end());
   return all;
+}
+
+std::string CompiledFunction::kernels() const {
+  return impl_->plans.empty() ? "" : impl_->plans.front()->text(kernels_text, impl_->options.name);
+}
+
+std::string CompiledFunction::explain() const {
+  return impl_->plans.empty() ? "" : impl_->plans.front()->text(passes_text, impl_->options.name);
 }
 
 State CompiledFunction::state() const { return {{impl_->stream.name(), impl_->stream}}; }

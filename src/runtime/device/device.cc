@@ -18,6 +18,13 @@ std::vector<double> Executable::run_timed(const RunArguments& arguments,
   return seconds;
 }
 
+std::vector<int> kernel_bounds(const Schedule& schedule) {
+  std::vector<int> bounds{0};
+  for (const Kernel& kernel : schedule.kernels)
+    bounds.push_back(bounds.back() + static_cast<int>(kernel.phases.size()));
+  return bounds;
+}
+
 const Target& Device::target() const {
   static const Target none;
   return none;

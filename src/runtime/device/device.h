@@ -59,6 +59,9 @@ class Executable {
                                         std::span<const int> bounds) const;
 };
 
+// For run_timed(): where the phases of each kernel begin, and where those of the last one end.
+std::vector<int> kernel_bounds(const Schedule& schedule);
+
 class Device {
  public:
   virtual ~Device() = default;

@@ -11,6 +11,7 @@
 
 #include "runtime/execute/contents.h"
 #include "runtime/execute/counters.h"
+#include "target/capabilities.h"
 
 namespace anneal {
 
@@ -43,6 +44,8 @@ class Evaluator {
   // Of a program without draws, all of whose assignments take effect as they stand.
   virtual std::unique_ptr<Plan> plan(const CanonicalProgram& program) = 0;
   virtual RuntimeCounters counters() const { return {}; }
+  // What kernels may use of what is there; null: it makes no kernels.
+  virtual const Capabilities* capabilities() const { return nullptr; }
 };
 
 std::unique_ptr<Evaluator> make_interpreter();

@@ -1,14 +1,17 @@
 #include "runtime/execute/executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/call_site.h"
+#include "base/debug.h"
 #include "base/os/environment.h"
 #include "base/traffic.h"
+#include "runtime/execute/debug_lines.h"
 #include "runtime/program/distinct_bodies.h"
 
 namespace anneal {
@@ -250,11 +253,28 @@ class Executor::Run {
     if (phases == 0) return;
     const RunArguments arguments{places_, sized_->sizes};
     counted_.launches = phases;
-    if (!executor_.options_.poison) return compiled_.executable()->run(arguments, 0, phases);
+    if (!executor_.options_.poison) return run_kernels(arguments, phases);
     for (int phase = 0; phase < phases; ++phase) {
       poison([&](const Lifetime& life) { return life.first == phase; }, true);
       compiled_.executable()->run(arguments, phase, phase + 1);
       poison([&](const Lifetime& life) { return life.last == phase; }, false);
+    }
+  }
+
+  // Each kernel is timed in the first two runs of a plan, where a user wants to know: the first one
+  // touches memory that the second finds there.
+  void run_kernels(const RunArguments& arguments, int phases) {
+    constexpr int kTimedRuns = 2;
+    if (!debugs(Debug::Kernels) || sized_->shown_runs >= kTimedRuns)
+      return compiled_.executable()->run(arguments, 0, phases);
+    ++sized_->shown_runs;
+    const Schedule& schedule = compiled_.schedule();
+    if (device_.has_clock()) {
+      debug_kernels(schedule,
+                    compiled_.executable()->run_timed(arguments, kernel_bounds(schedule)));
+    } else {
+      compiled_.executable()->run(arguments, 0, phases);
+      debug_kernels(schedule, {});
     }
   }
 
@@ -385,7 +405,10 @@ std::shared_ptr<CompiledProgram> Executor::compiled(const CanonicalProgram& prog
     if (numbers == ProgramCache::Numbers::Anywhere) inputs = programs_.inputs_for(program);
   }
   device_->recover();
+  const auto start = std::chrono::steady_clock::now();
   auto fresh = std::make_shared<CompiledProgram>(program, *device_, std::move(inputs));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  debug_plan(program.exact_key(), device_->name(), fresh->schedule(), took.count());
   const auto bodies = static_cast<int64_t>(distinct_bodies(fresh->schedule()).bodies.size());
   const Lock lock(mutex_);
   counters_.kernels_compiled += static_cast<int64_t>(fresh->schedule().kernels.size());

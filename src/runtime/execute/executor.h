@@ -34,6 +34,7 @@ class Executor : public Evaluator {
 
   Device& device() { return *device_; }
   RuntimeCounters counters() const override;
+  const Capabilities* capabilities() const override { return &device_->capabilities(); }
   size_t program_count() const;
 
  private:

@@ -50,6 +50,13 @@ CanonicalProgram::CanonicalProgram(const Request& request)
   key_ = builder.finish();
 }
 
+Key CanonicalProgram::exact_key() const {
+  KeyBuilder builder(numbers_.size());
+  builder.add(key_);
+  for (const Scalar& number : numbers_) builder.add(number.bits());
+  return builder.finish();
+}
+
 CanonicalProgram::Kind CanonicalProgram::kind_of(NodeRef node) const {
   if (node->dtype == DType::Index) return Kind::Plain;
   if (node->op == Op::Buffer || contents_.find(node)) return Kind::Slot;
@@ -215,6 +222,7 @@ class CanonicalProgram::Builder {
           .push_back(images_[program_.root_steps_[i]]);
     for (NodeRef node : program_.variables_)
       built.variables.push_back(images_[*program_.step_of_.find(node)]);
+    built.nodes = std::move(images_);
     return built;
   }
 
@@ -261,6 +269,11 @@ class CanonicalProgram::Builder {
 CanonicalProgram::Built CanonicalProgram::build(Graph& graph, const NumberInputs& inputs) const {
   GraphScope scope(graph);
   return Builder(*this, graph, inputs).build();
+}
+
+NodeRef CanonicalProgram::image(const Built& built, NodeRef node) const {
+  const uint32_t* step = step_of_.find(node);
+  return step && *step < built.nodes.size() ? built.nodes[*step] : nullptr;
 }
 
 }  // namespace anneal

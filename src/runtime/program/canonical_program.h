@@ -23,6 +23,7 @@ class CanonicalProgram {
   // Equal, with equal numbers, exactly when what is built from them is.
   const std::vector<uint32_t>& words() const { return words_; }
   const Key& key() const { return key_; }
+  Key exact_key() const;  // with the numbers
   // Constants that are data, one for each use: uses that share a number now may not the next time.
   std::span<const Scalar> numbers() const { return numbers_; }
   // Whether rules look for that number, so that code made for it is much better than code that
@@ -43,10 +44,13 @@ class CanonicalProgram {
     std::vector<NodeRef> values;   // of the request's roots, then of the late assignments
     std::vector<NodeRef> assigns;  // the other ones
     std::vector<NodeRef> variables;
+    std::vector<NodeRef> nodes;  // see image()
   };
   // Makes the program in a graph; slot i is the buffer "" #i.
   Built build(Graph& graph, const NumberInputs& inputs) const;
   Built build(Graph& graph) const { return build(graph, NumberInputs(numbers_)); }
+  // What a node of the request became; null for a number, which is another one at each use.
+  NodeRef image(const Built& built, NodeRef node) const;
 
  private:
   enum class Kind : uint8_t { Plain, Slot, PassThrough, Draw, Number };

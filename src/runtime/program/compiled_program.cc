@@ -6,9 +6,7 @@
 
 #include "base/call_site.h"
 #include "base/progress.h"
-#include "codegen/target_kernels.h"
-#include "ir/node_map.h"
-#include "transform/simplify.h"
+#include "runtime/program/scheduled_program.h"
 
 namespace anneal {
 namespace {
@@ -38,31 +36,18 @@ CompiledProgram::CompiledProgram(const CanonicalProgram& program, Device& device
   }
   dims_ = IndexProgram(dims, built.variables);
 
-  const std::vector<NodeRef> simple = simplified_for(roots, device.capabilities());
-  std::vector<NodeRef> wanted;  // of the scheduler, each once
-  NodeMap<size_t> places;       // in it
-  std::vector<size_t> wanted_of(built.values.size());
-  for (size_t i = 0; i < built.values.size(); ++i) {
-    values_.push_back({-1, simple[i]->op == Op::Buffer ? slot_of(simple[i]) : -1});
-    if (simple[i]->op == Op::Buffer) continue;
-    const auto [place, fresh] = places.insert(simple[i], wanted.size());
-    wanted_of[i] = *place;
-    if (fresh) wanted.push_back(simple[i]);
+  ScheduledProgram scheduled = schedule_built(built, device.capabilities());
+  for (size_t i = 0; i < scheduled.values.size(); ++i) {
+    const int buffer = scheduled.buffers[i];
+    values_.push_back({buffer, buffer < 0 ? slot_of(scheduled.values[i]) : -1});
   }
-  for (NodeRef assign : std::span(simple).subspan(built.values.size())) {
-    if (assign->op != Op::Assign)
-      throw InternalError(fmt::format("an assignment became {}", name(assign->op)));
-    assigned_slots_.push_back(slot_of(assign->source(0)));
-    if (assign->source(0) != assign->source(1)) wanted.push_back(assign);
-  }
-  schedule_ = schedule_for(wanted, device.capabilities());
-  for (size_t i = 0; i < values_.size(); ++i)
-    if (values_[i].slot < 0) values_[i].buffer = schedule_.outputs[wanted_of[i]];
+  for (NodeRef assign : scheduled.assigns) assigned_slots_.push_back(slot_of(assign->source(0)));
+  schedule_ = std::move(scheduled.schedule);
   for (const ScheduleBuffer& buffer : schedule_.buffers)
     slots_.push_back(buffer.external ? slot_of(buffer.external) : -1);
   for (const Kernel& kernel : schedule_.kernels) phases_ += static_cast<int>(kernel.phases.size());
   check_limits(device);
-  planner_ = std::make_unique<MemoryPlanner>(schedule_, built.variables);
+  planner_ = plan_memory_of(schedule_, built.variables);
   if (phases_ > 0) executable_ = device.compile(schedule_, built.variables);
   schedule_.graph->forget_memories();
 }

@@ -2,6 +2,7 @@
 // was run with lately. Holds no memory and knows no tensors.
 #pragma once
 
+#include <atomic>
 #include <list>
 #include <memory>
 #include <string>
@@ -20,6 +21,7 @@ struct SizedProgram {
   std::vector<int64_t> sizes;
   MemoryPlan memory;
   std::vector<std::vector<int64_t>> shapes;  // of the values
+  mutable std::atomic<int> shown_runs = 0;   // of those that ANNEAL_DEBUG shows
 };
 
 class CompiledProgram {
