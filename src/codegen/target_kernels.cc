@@ -1,7 +1,8 @@
 #include "codegen/target_kernels.h"
 
 #include "codegen/llvm/compile.h"
-#include "codegen/wgsl/gpu_kernel.h"
+#include "codegen/wgsl/kernel_shader.h"
+#include "kernel/gpu/passes.h"
 #include "schedule/memory/memory_plan.h"
 
 namespace anneal {
@@ -34,9 +35,10 @@ std::string ir_text(const Target&, const Capabilities&, const Schedule&, const K
                     const Program&) {
   return to_text(part.body);
 }
-std::string program_text(const Target&, const Capabilities&, const Schedule&, const KernelPart&,
-                         const Program& program) {
-  return to_text(program);
+std::string program_text(const Target& target, const Capabilities&, const Schedule&,
+                         const KernelPart& part, const Program& program) {
+  if (target.hardware.execution == Execution::Simd) return to_text(program);
+  return to_text(gpu_program(program, {.most_elements = most_elements(part.body)}));
 }
 std::string llvm_text(const Target& target, const Capabilities&, const Schedule&, const KernelPart&,
                       const Program& program) {

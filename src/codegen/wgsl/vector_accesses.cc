@@ -14,20 +14,19 @@ bool is_access(const Instruction& each) {
 }
 
 bool is_control(Code code) {
-  return code == Code::Loop || code == Code::EndLoop || code == Code::If || code == Code::EndIf;
+  return code == Code::Loop || code == Code::EndLoop || code == Code::If || code == Code::EndIf ||
+         code == Code::Barrier;
 }
 
 }  // namespace
 
-VectorAccesses::VectorAccesses(const Program& program, const std::vector<Barrier>& barriers)
+VectorAccesses::VectorAccesses(const Program& program)
     : program_(program),
       group_of_(program.code.size(), -1),
       vectors_(program.buffers.size() + program.locals.size()) {
   size_t begin = 0;
   for (size_t i = 0; i <= program.code.size(); ++i) {
-    const bool ends = i == program.code.size() || is_control(program.code[i].code) ||
-                      barriers[i].buffers || barriers[i].locals;
-    if (!ends) continue;
+    if (i < program.code.size() && !is_control(program.code[i].code)) continue;
     find_in(begin, i);
     begin = i;
   }

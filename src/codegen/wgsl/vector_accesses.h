@@ -5,7 +5,6 @@
 #include <array>
 #include <vector>
 
-#include "codegen/wgsl/barriers.h"
 #include "kernel/program/program.h"
 
 namespace anneal::wgsl {
@@ -22,7 +21,7 @@ struct VectorAccess {
 
 class VectorAccesses {
  public:
-  VectorAccesses(const Program& program, const std::vector<Barrier>& barriers);
+  explicit VectorAccesses(const Program& program);
 
   // Null where an access is by itself.
   const VectorAccess* of(size_t instruction) const {

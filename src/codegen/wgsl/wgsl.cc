@@ -10,9 +10,7 @@
 #include <anneal/error.h>
 
 #include "codegen/wgsl/arithmetic.h"
-#include "codegen/wgsl/barriers.h"
 #include "codegen/wgsl/f32_as_f16x2.h"
-#include "codegen/wgsl/locals.h"
 #include "codegen/wgsl/matrices.h"
 #include "codegen/wgsl/unused_lines.h"
 #include "codegen/wgsl/vector_accesses.h"
@@ -21,26 +19,35 @@
 namespace anneal::wgsl {
 namespace {
 
+bool has_matrices(const Program& program) {
+  return std::ranges::any_of(program.code,
+                             [](const Instruction& each) { return makes_matrix(each.code); });
+}
+
 class Writer {
  public:
   Writer(const Program& program, const ShaderOptions& options)
       : program_(program),
         options_(options),
-        arithmetic_(options.wide_index),
+        wide_index_(program.index_bits == 64),
+        arithmetic_(wide_index_),
         matrices_(program, arithmetic_, options.matrices && has_matrices(program)),
         halves_(program, matrices_.use_units()),
-        barriers_(find_barriers(program)),
-        neighbours_(program, barriers_),
-        threads_(lanes_of(program)),
+        neighbours_(program),
+        threads_(program.threads),
         combinations_(arithmetic_, threads_, options.subgroup),
         names_(program.code.size()),
         never_negative_(program.code.size()) {
-    private_ = private_locals(program);
+    if (threads_ == 0) throw InternalError("a program whose lanes are no threads has no WGSL");
+    // Barriers have no number, so that names are the same with and without.
+    for (const Instruction& each : program.code) {
+      numbers_.push_back(next_number_);
+      if (each.code != Code::Barrier) ++next_number_;
+    }
   }
 
   Shader write() {
     for (size_t i = 0; i < program_.code.size(); ++i) {
-      wait(barriers_[i]);
       never_negative_[i] = is_never_negative(program_.code[i]);
       write(i, program_.code[i]);
     }
@@ -64,6 +71,9 @@ class Writer {
     body_ += '\n';
   }
 
+  bool is_private(size_t local) const {
+    return program_.locals[local].space == MemorySpace::Private;
+  }
   bool is_local(uint64_t buffer) const { return buffer >= program_.buffers.size(); }
 
   std::string buffer_name(uint64_t buffer) const {
@@ -137,11 +147,11 @@ class Writer {
                         binding, 1 + (program_.sizes + 1) / 2);
     for (size_t i = 0; i < program_.locals.size(); ++i) {
       int64_t elements = program_.locals[i].elements;
-      if (private_[i]) elements /= threads_;
+      if (is_private(i)) elements /= threads_;
       if (is_vectors(program_.buffers.size() + i)) elements = (elements + 3) / 4;
       text +=
-          fmt::format("var<{}> local{}: array<{}, {}>;\n", private_[i] ? "private" : "workgroup", i,
-                      element_type(program_.buffers.size() + i), elements);
+          fmt::format("var<{}> local{}: array<{}, {}>;\n", is_private(i) ? "private" : "workgroup",
+                      i, element_type(program_.buffers.size() + i), elements);
     }
     return text;
   }
@@ -196,13 +206,8 @@ class Writer {
   }
 
   void let(size_t at, const std::string& value) {
-    names_[at] = fmt::format("v{}", at);
-    line("let v{} = {};", at, value);
-  }
-
-  void wait(const Barrier& barrier) {
-    if (barrier.buffers) line("storageBarrier();");
-    if (barrier.locals) line("workgroupBarrier();");
+    names_[at] = fmt::format("v{}", numbers_[at]);
+    line("let {} = {};", names_[at], value);
   }
 
   void write(size_t at, const Instruction& each) {
@@ -211,18 +216,18 @@ class Writer {
       case Code::Size: {
         const char* words = each.bits % 2 == 0 ? "xy" : "zw";
         const std::string both = fmt::format("given[{}].{}", 1 + each.bits / 2, words);
-        let(at, options_.wide_index ? both : fmt::format("i32({}.x)", both));
+        let(at, wide_index_ ? both : fmt::format("i32({}.x)", both));
         return;
       }
       case Code::Cell:
-        let(at, options_.wide_index ? "vec2<u32>(cell_number, 0u)" : "i32(cell_number)");
+        let(at, wide_index_ ? "vec2<u32>(cell_number, 0u)" : "i32(cell_number)");
         return;
       case Code::Compute: compute(at, each); return;
       case Code::Splat: names_[at] = text(each, 0); return;  // every thread has it
       case Code::Ramp: {
         if (each.lanes == 1) return void(names_[at] = text(each, 0));
         const Instruction& step = operand(each, 1);
-        const Operand lane{options_.wide_index ? "vec2<u32>(lane, 0u)" : "i32(lane)", DType::Index};
+        const Operand lane{wide_index_ ? "vec2<u32>(lane, 0u)" : "i32(lane)", DType::Index};
         Operand moved = lane;
         if (step.code != Code::Constant || step.bits != 1) {
           const Operand factors[] = {lane, {text(each, 1), DType::Index}};
@@ -249,7 +254,7 @@ class Writer {
       case Code::Prefetch: return;
       case Code::Loop: open_loop(at, each); return;
       case Code::Carry:
-        names_[at] = fmt::format("v{}", at);
+        names_[at] = fmt::format("v{}", numbers_[at]);
         // Declared before the loop, which is written when its first real instruction comes.
         return;
       case Code::Next: loops_.back().next.emplace_back(each.operands[0], each.operands[1]); return;
@@ -261,6 +266,10 @@ class Writer {
       case Code::EndIf:
         --depth_;
         line("}}");
+        return;
+      case Code::Barrier:
+        if (each.bits & kBarrierBuffers) line("storageBarrier();");
+        if (each.bits & kBarrierShared) line("workgroupBarrier();");
         return;
       case Code::MatrixZero: let(at, matrices_.zero()); return;
       case Code::MatrixLeft:
@@ -280,15 +289,16 @@ class Writer {
   void constant(size_t at, const Instruction& each) {
     std::string value = arithmetic_.constant(each.dtype, each.bits);
     if (value.starts_with("bitcast")) {
-      line("let v{}bits = {};", at, value.substr(13, value.size() - 14));
-      value = fmt::format("bitcast<f32>(v{}bits)", at);
+      const std::string bits = fmt::format("v{}bits", numbers_[at]);
+      line("let {} = {};", bits, value.substr(13, value.size() - 14));
+      value = fmt::format("bitcast<f32>({})", bits);
     }
     let(at, value);
   }
 
   void half(size_t at, const Instruction& each) {
     if (halves_.is_made(at)) return;
-    const std::string word = fmt::format("h{}", at);
+    const std::string word = fmt::format("h{}", numbers_[at]);
     const ValueId other = halves_.partner(at);
     line("let {} = {};", word,
          halves_.make(at, word, text(each, 0),
@@ -312,7 +322,7 @@ class Writer {
           operands[i].text =
               fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[i].text);
     const bool division = each.op == Op::FloorDiv || each.op == Op::Mod;
-    if (division && is_index(each.dtype) && !options_.wide_index && is_plain_division(each)) {
+    if (division && is_index(each.dtype) && !wide_index_ && is_plain_division(each)) {
       const char sign = each.op == Op::Mod ? '%' : '/';
       return let(at,
                  fmt::format("i32(u32({}) {} u32({}))", operands[0].text, sign, operands[1].text));
@@ -362,9 +372,9 @@ class Writer {
   // The element's place as an unsigned number.
   std::string place(const Instruction& each) {
     const std::string scalar =
-        options_.wide_index ? text(each, 0) + ".x" : fmt::format("u32({})", text(each, 0));
+        wide_index_ ? text(each, 0) + ".x" : fmt::format("u32({})", text(each, 0));
     const bool neighbours = each.lanes > 1 && operand(each, 0).lanes == 1;
-    if (is_local(each.bits) && private_[each.bits - program_.buffers.size()])
+    if (is_local(each.bits) && is_private(each.bits - program_.buffers.size()))
       return fmt::format("{} / {}u", scalar, threads_);
     return neighbours ? fmt::format("{} + lane", scalar) : scalar;
   }
@@ -409,7 +419,7 @@ class Writer {
   std::string vector_place(const VectorAccess& group) const {
     auto word = [&](ValueId value) {
       const std::string& name = names_[static_cast<size_t>(value)];
-      return options_.wide_index ? fmt::format("bitcast<i32>({}.x)", name) : name;
+      return wide_index_ ? fmt::format("bitcast<i32>({}.x)", name) : name;
     };
     std::string place = group.base == kNoValue ? "0" : word(group.base);
     if (group.step != kNoValue) place += fmt::format(" + i32(lane) * {}", word(group.step));
@@ -424,12 +434,13 @@ class Writer {
   }
   std::string guarded_place(const Instruction& each, size_t at, const std::string& place) {
     if (each.operands[1] == kNoValue) return place;
-    line("let at{} = select(0u, {}, {});", at, place, text(each, 1));
-    return fmt::format("at{}", at);
+    std::string name = fmt::format("at{}", numbers_[at]);
+    line("let {} = select(0u, {}, {});", name, place, text(each, 1));
+    return name;
   }
 
   void load_neighbours(const Instruction& each, const VectorAccess& group) {
-    const std::string name = fmt::format("q{}", group.first);
+    const std::string name = fmt::format("q{}", numbers_[group.first]);
     const std::string where = guarded_place(each, group.first, vector_place(group));
     const std::string value = fmt::format("{}[{}]", buffer_name(each.bits), where);
     line("let {} = {};", name,
@@ -492,7 +503,7 @@ class Writer {
     std::string first = place(each);
     int64_t further = 0;
     const Instruction& sum = operand(each, 0);
-    if (!options_.wide_index && sum.lanes > 1 && sum.code == Code::Compute && sum.op == Op::Add) {
+    if (!wide_index_ && sum.lanes > 1 && sum.code == Code::Compute && sum.op == Op::Add) {
       const Instruction& distance = operand(sum, 1);
       if (distance.code == Code::Constant && static_cast<int64_t>(distance.bits) % 4 == 0) {
         first = fmt::format("u32({})", text(sum, 0));
@@ -547,12 +558,12 @@ class Writer {
 
   void open_loop(size_t at, const Instruction& each) {
     for (size_t i = at + 1; i < program_.code.size() && program_.code[i].code == Code::Carry; ++i)
-      line("var v{} = {};", i, text(program_.code[i], 0));
-    names_[at] = fmt::format("v{}", at);
+      line("var v{} = {};", numbers_[i], text(program_.code[i], 0));
+    names_[at] = fmt::format("v{}", numbers_[at]);
     const Operand bounds[] = {{names_[at], DType::Index}, {text(each, 1), DType::Index}};
     const Operand step[] = {{names_[at], DType::Index}, {text(each, 2), DType::Index}};
-    line("for (var v{} = {}; {}; v{} = {}) {{", at, text(each, 0),
-         arithmetic_.compute(Op::Lt, DType::Index, bounds), at,
+    line("for (var {} = {}; {}; {} = {}) {{", names_[at], text(each, 0),
+         arithmetic_.compute(Op::Lt, DType::Index, bounds), names_[at],
          arithmetic_.compute(Op::Add, DType::Index, step));
     ++depth_;
     loops_.push_back({});
@@ -569,8 +580,9 @@ class Writer {
         return names_[static_cast<size_t>(other.first)] == name && other.first != carry;
       });
       if (changes) {
-        line("let next{} = {};", carry, name);
-        name = fmt::format("next{}", carry);
+        std::string next = fmt::format("next{}", numbers_[static_cast<size_t>(carry)]);
+        line("let {} = {};", next, name);
+        name = std::move(next);
       }
       values.push_back(std::move(name));
     }
@@ -584,16 +596,17 @@ class Writer {
 
   const Program& program_;
   const ShaderOptions& options_;
+  bool wide_index_;
   Arithmetic arithmetic_;
   Matrices matrices_;
   Halves halves_;
-  std::vector<Barrier> barriers_;
   VectorAccesses neighbours_;
   int threads_;
   WorkgroupReductions combinations_;
   std::vector<std::string> names_;
   std::vector<bool> never_negative_;  // of indices
-  std::vector<bool> private_;         // of locals
+  std::vector<size_t> numbers_;       // of instructions, in names
+  size_t next_number_ = 0;
   std::vector<Loop> loops_;
   std::string body_;
   int depth_ = 1;

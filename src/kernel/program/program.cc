@@ -22,6 +22,7 @@ bool makes_value(Code code) {
     case Code::EndLoop:
     case Code::If:
     case Code::EndIf:
+    case Code::Barrier:
     case Code::MatrixStore: return false;
     default: return true;
   }
@@ -86,7 +87,13 @@ class Verifier {
     for (const LocalBuffer& local : program_.locals) {
       if (is_index(local.dtype)) problem_ = "a local buffer of index elements";
       if (local.elements < 0) problem_ = "a local buffer of less than no elements";
+      if (local.space == MemorySpace::Private &&
+          (program_.threads <= 0 || local.elements % program_.threads != 0))
+        problem_ = "a private buffer that threads cannot share out";
     }
+    if (program_.threads < 0) problem_ = "less than no threads";
+    if (program_.index_bits != 32 && program_.index_bits != 64)
+      problem_ = fmt::format("indices of {} bits", program_.index_bits);
   }
 
   void make_available(size_t at) {
@@ -150,6 +157,8 @@ class Verifier {
 
   void check(const Instruction& instruction) {
     if (instruction.lanes == 0) return report("no lanes");
+    if (program_.threads > 0 && instruction.lanes != 1 && instruction.lanes != program_.threads)
+      return report(fmt::format("{} lanes of {} threads", instruction.lanes, program_.threads));
     if (!open_loop_accepts(instruction.code)) return;
     switch (instruction.code) {
       case Code::Constant:
@@ -178,6 +187,7 @@ class Verifier {
       case Code::Combine: return check_combine(instruction);
       case Code::Zip:
         expect_count(instruction, 2);
+        if (program_.threads > 0) report("threads cannot be zipped");
         if (instruction.lanes % 2 != 0 || instruction.bits > 1) report("zips no halves");
         expect(instruction, 0, instruction.dtype, instruction.lanes);
         return expect(instruction, 1, instruction.dtype, instruction.lanes);
@@ -203,6 +213,12 @@ class Verifier {
         expect(instruction, 0, DType::Bool, 1);
         return open(false);
       case Code::EndIf: return check_end(instruction, false);
+      case Code::Barrier:
+        expect_count(instruction, 0);
+        if (program_.threads == 0) report("a barrier where lanes are no threads");
+        if (instruction.bits == 0 || instruction.bits > (kBarrierShared | kBarrierBuffers))
+          report("a barrier for no memory");
+        return;
       case Code::MatrixZero: expect_count(instruction, 0); return check_matrix(instruction);
       case Code::MatrixLeft:
       case Code::MatrixRight:
@@ -232,6 +248,7 @@ class Verifier {
       return report("a matrix lies in no local buffer");
     if (program_.locals[local].dtype != instruction.dtype)
       report("a matrix lies in a buffer of another dtype");
+    if (is_private(instruction.bits)) report("a matrix lies in a private buffer");
     expect(instruction, 0, DType::Index, instruction.lanes);
     for (size_t i : strides) {
       expect(instruction, i, DType::Index, 1);
@@ -334,6 +351,21 @@ class Verifier {
     if (instruction.operands[1] != kNoValue) {
       expect(instruction, 1, DType::Bool, instruction.lanes);
     }
+    if (is_private(instruction.bits)) check_private_access(instruction);
+  }
+
+  bool is_private(uint64_t buffer) const {
+    return buffer >= program_.buffers.size() &&
+           program_.locals[buffer - program_.buffers.size()].space == MemorySpace::Private;
+  }
+
+  // That every thread stays with its own elements must be plain to see.
+  void check_private_access(const Instruction& instruction) {
+    auto at = [this](ValueId value) -> const Instruction& { return program_.code[number(value)]; };
+    const ValueId place = instruction.operands[0];
+    const bool own = instruction.lanes == program_.threads && at(place).lanes == 1 &&
+                     is_multiple(at, place, program_.threads);
+    if (!own) report(fmt::format("private b{} at what may be another thread's", instruction.bits));
   }
 
   void open(bool is_loop) { scopes_.push_back({is_loop, at_, {}, {}, {}}); }

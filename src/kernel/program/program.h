@@ -54,9 +54,12 @@ enum class Code : uint8_t {
   MatrixMultiplyAdd,  // operand 0, a left one, times operand 1, a right one, plus operand 2: f32.
                       // In which order and how exactly it is added is the device's own.
   MatrixStore,        // f32, operand 2, into buffer `bits`; operand 1 is the stride of rows
+  Barrier,  // the threads wait for each other: what any of them did to memory of the kinds that
+            // `bits` names (kBarrierShared, kBarrierBuffers), all of them see behind it
 };
 
 inline constexpr int kMatrixSide = 16, kMatrixLanes = 32;
+inline constexpr uint64_t kBarrierShared = 1, kBarrierBuffers = 2;
 
 struct Instruction {
   Code code;
@@ -78,11 +81,17 @@ struct ProgramBuffer {
   friend bool operator==(const ProgramBuffer&, const ProgramBuffer&) = default;
 };
 
+enum class MemorySpace : uint8_t {
+  Shared,   // by the threads of the cell, where lanes are threads
+  Private,  // element e is the own of thread e modulo the number of threads
+};
+
 // Memory of one cell's own, uninitialised, 64-byte aligned, fast: buffer number
 // program.buffers.size() + i.
 struct LocalBuffer {
   DType dtype = DType::F32;
   int64_t elements = 0;
+  MemorySpace space = MemorySpace::Shared;
   friend bool operator==(const LocalBuffer&, const LocalBuffer&) = default;
 };
 
@@ -91,6 +100,10 @@ struct Program {
   std::vector<ProgramBuffer> buffers;  // the parameters
   std::vector<LocalBuffer> locals;
   int sizes = 0;  // symbolic sizes among the parameters
+  // Lanes are so many threads of a workgroup, each of which goes through the code: values with one
+  // lane are alike in all of them, and thread 0 stores those. 0: lanes are parts of registers.
+  int threads = 0;
+  int index_bits = 64;  // 32: no index in it needs more
   std::vector<Instruction> code;
 
   DType buffer_dtype(uint64_t number) const {

@@ -3,6 +3,9 @@
 namespace anneal {
 namespace {
 
+// What few programs have is marked where it is, so that it costs the others nothing.
+constexpr int kMark = 0x80;
+
 // Seven bits a byte, the lowest first, the upper bit saying that more follow.
 void write_number(std::string& out, uint64_t number) {
   while (number >= 0x80) {
@@ -37,11 +40,16 @@ std::string content(const Program& program) {
   }
   write_number(out, program.locals.size());
   for (const LocalBuffer& local : program.locals) {
-    out += static_cast<char>(local.dtype);
+    const bool is_private = local.space == MemorySpace::Private;
+    out += static_cast<char>(static_cast<int>(local.dtype) | (is_private ? kMark : 0));
     write_number(out, static_cast<uint64_t>(local.elements));
   }
   write_number(out, program.code.size());
   for (size_t i = 0; i < program.code.size(); ++i) write_instruction(out, i, program.code[i]);
+  if (program.threads != 0 || program.index_bits != 64) {
+    write_number(out, static_cast<uint64_t>(program.threads));
+    write_number(out, static_cast<uint64_t>(program.index_bits));
+  }
   return out;
 }
 

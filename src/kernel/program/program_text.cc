@@ -29,9 +29,12 @@ class Writer {
     }
     for (size_t i = 0; i < program_.locals.size(); ++i) {
       const LocalBuffer& local = program_.locals[i];
-      write("local b{} {}[{}]", program_.buffers.size() + i, name(local.dtype), local.elements);
+      write("local b{} {}[{}]{}", program_.buffers.size() + i, name(local.dtype), local.elements,
+            local.space == MemorySpace::Private ? " private" : "");
     }
     if (program_.sizes != 0) write("sizes {}", program_.sizes);
+    if (program_.threads != 0) write("threads {}", program_.threads);
+    if (program_.index_bits != 64) write("index_bits {}", program_.index_bits);
     depth_ = 1;
     for (size_t i = 0; i < program_.code.size(); ++i) write_instruction(i, program_.code[i]);
     return std::move(out_);
@@ -101,6 +104,9 @@ class Writer {
       case Code::EndIf:
         if (depth_ > 1) --depth_;
         return write("end");
+      case Code::Barrier:
+        return write("barrier{}{}", (instruction.bits & kBarrierShared) != 0 ? " shared" : "",
+                     (instruction.bits & kBarrierBuffers) != 0 ? " buffers" : "");
       case Code::MatrixZero: return write("%{} = {} matrix", i, type);
       case Code::MatrixLeft:
       case Code::MatrixRight:
@@ -209,8 +215,8 @@ class Parser {
     if (!named_ || keyword == "program") return header(keyword);
     if (keyword == "buffer") return buffer_line();
     if (keyword == "local") return local_line();
-    if (keyword == "sizes") {
-      program_.sizes = static_cast<int>(number(std::numeric_limits<int>::max()));
+    if (int* number_of = header_number(keyword)) {
+      *number_of = static_cast<int>(number(std::numeric_limits<int>::max()));
       return;
     }
     Instruction instruction;
@@ -225,7 +231,19 @@ class Parser {
       return add(instruction);
     }
     if (keyword == "end") return end(instruction);
+    if (keyword == "barrier") {
+      instruction.code = Code::Barrier;
+      if (accept("shared")) instruction.bits |= kBarrierShared;
+      if (accept("buffers")) instruction.bits |= kBarrierBuffers;
+      return add(instruction);
+    }
     fail("expected an instruction");
+  }
+
+  int* header_number(std::string_view keyword) {
+    if (keyword == "sizes") return &program_.sizes;
+    if (keyword == "threads") return &program_.threads;
+    return keyword == "index_bits" ? &program_.index_bits : nullptr;
   }
 
   void header(std::string_view keyword) {
@@ -261,6 +279,7 @@ class Parser {
     expect("[");
     program_.locals.push_back({of, number()});
     expect("]");
+    if (accept("private")) program_.locals.back().space = MemorySpace::Private;
   }
 
   void add(const Instruction& instruction) {
