@@ -15,10 +15,12 @@
 #include <anneal/anneal.h>
 
 #include "codegen/target_kernels.h"
+#include "kernel/gpu/dead_code.h"
 #include "kernel/gpu/gpu_kernel.h"
 #include "kernel/gpu/insert_barriers.h"
 #include "kernel/gpu/passes.h"
 #include "kernel/gpu/place_locals.h"
+#include "kernel/gpu/widen_accesses.h"
 #include "kernel/program/program_content.h"
 #include "lower_check.h"
 #include "program_interpreter.h"
@@ -218,6 +220,200 @@ TEST_CASE("gpu passes: private memory is the own of each thread, and verified to
   CHECK(verify(parsed("program p\nthreads 4\n%0 = f32x8 1.0\n")) ==
         "instruction 0: 8 lanes of 4 threads");
   CHECK(verify(parsed("program p\nindex_bits 31\n")) == "indices of 31 bits");
+}
+
+// Four neighbours of each thread, from `first` on, of buffer 0 to buffer 1.
+std::string neighbours(int first, int step, std::string_view condition = "") {
+  return fmt::format(R"(program neighbours
+buffer b0 f32
+buffer b1 bf16 written
+threads 8
+  %0 = index {0}
+  %1 = index {1}
+  %2 = index 1
+  %3 = index 2
+  %4 = index 3
+  %5 = index {3}
+  %6 = index {4}
+  %7 = index {5}
+  %8 = indexx8 ramp %0 by %1
+  %9 = indexx8 ramp %5 by %1
+  %10 = indexx8 ramp %6 by %1
+  %11 = indexx8 ramp %7 by %1
+  %12 = boolx8 true
+  %13 = f32x8 load b0[%8]{2}
+  %14 = f32x8 load b0[%9]{2}
+  %15 = f32x8 load b0[%10]{2}
+  %16 = f32x8 load b0[%11]{2}
+  %17 = bf16x8 cast %13
+  %18 = bf16x8 cast %14
+  %19 = bf16x8 cast %15
+  %20 = bf16x8 cast %16
+  store bf16x8 b1[%8] = %17
+  store bf16x8 b1[%9] = %18
+  store bf16x8 b1[%10] = %19
+  store bf16x8 b1[%11] = %20
+)",
+                     first, step, condition, first + 1, first + 2, first + 3);
+}
+
+void widen(Program& program) { widen_accesses(program, {}); }
+
+TEST_CASE("gpu passes: four neighbours are one access, and their places dead code") {
+  Program program = parsed(neighbours(8, 4, " if %12"));
+  widen_accesses(program, {});
+  CHECK(verify(program) == "");
+  drop_dead_code(program);
+  CHECK(to_text(program) == R"(program neighbours
+buffer b0 f32 wide 4
+buffer b1 bf16 written wide 4
+threads 8
+  %0 = index 4
+  %1 = boolx8 true
+  %2 = index 0
+  %3 = indexx8 ramp %2 by %0
+  %4 = f32x8 load wide 4 b0[%3 + 8] if %1
+  %5 = f32x8 element 0 %4
+  %6 = f32x8 element 1 %4
+  %7 = f32x8 element 2 %4
+  %8 = f32x8 element 3 %4
+  %9 = bf16x8 cast %5
+  %10 = bf16x8 cast %6
+  %11 = bf16x8 cast %7
+  %12 = bf16x8 cast %8
+  %13 = bf16x8 pack %9 %10 %11 %12
+  store bf16x8 wide 4 b1[%3 + 8] = %13
+)");
+  for (const auto& [first, step] : {std::pair{6, 4}, {8, 6}, {8, 1}}) {
+    const std::string text = neighbours(first, step);
+    CAPTURE(text);
+    CHECK(after(widen, text) == text);
+  }
+}
+
+TEST_CASE("gpu passes: buffers that are the same memory are vectors, all or none") {
+  const std::string text = neighbours(8, 4) + "  %25 = f32x8 load b0[%9]\n";
+  auto widths = [&](const ArgumentMemory& memory, std::string_view more) {
+    Program program = parsed(text + std::string(more));
+    program.buffers[0].written = true;
+    widen_accesses(program, memory);
+    return std::pair{program.buffers[0].width, program.buffers[1].width};
+  };
+  CHECK(widths({}, "") == std::pair{4, 4});  // parts may be loaded
+  CHECK(widths({}, "  store f32x8 b0[%9] = %13\n") == std::pair{1, 4});
+  CHECK(widths({.same_as = {-1, 0}}, "  store f32x8 b0[%9] = %13\n") == std::pair{1, 1});
+  CHECK(widths({.same_as = {-1, 0}}, "") == std::pair{4, 4});
+}
+
+TEST_CASE("gpu passes: accesses that others come between stay as they are") {
+  std::string text = neighbours(8, 4);
+  const size_t at = text.find("  store bf16x8 b1[%9]");
+  const std::string barrier = text.substr(0, at) + "  barrier buffers\n" + text.substr(at);
+  const std::string widened = after(widen, barrier);
+  CHECK(widened.find("load wide 4") != std::string::npos);
+  CHECK(widened.find("pack") == std::string::npos);
+  CHECK(widened.find("buffer b1 bf16 written\n") != std::string::npos);
+}
+
+TEST_CASE("gpu passes: stores into shared vectors share what their places have in common") {
+  const std::string text = after(widen, R"(program shared
+local b0 f32[128]
+threads 8
+  %0 = index 0
+  %1 = index 4
+  %2 = index 64
+  %3 = indexx8 ramp %0 by %1
+  %4 = indexx8 splat %2
+  %5 = indexx8 64
+  %6 = indexx8 add %3 %5
+  %7 = f32x8 1.0
+  store f32x8 b0[%6] = %7
+  barrier shared
+  %10 = index 1
+  %11 = index 2
+  %12 = index 3
+  %13 = indexx8 ramp %10 by %1
+  %14 = indexx8 ramp %11 by %1
+  %15 = indexx8 ramp %12 by %1
+  %16 = f32x8 load b0[%3]
+  %17 = f32x8 load b0[%13]
+  %18 = f32x8 load b0[%14]
+  %19 = f32x8 load b0[%15]
+)");
+  CHECK_MESSAGE(text.find("  store f32x8 b0[%3 + 64] = %7\n") != std::string::npos, text);
+  CHECK_MESSAGE(text.find(" load wide 4 b0[") != std::string::npos, text);
+}
+
+TEST_CASE("gpu passes: what nobody uses is dead, in loops too") {
+  CHECK(after(drop_dead_code, R"(program dead
+buffer b0 f32 written
+  %0 = index 0
+  %1 = index 4
+  %2 = index 1
+  %3 = f32 1.0
+  %4 = f32 2.0
+  loop %5 = %0 below %1 by %2
+    %6 = f32 carry %3
+    %7 = f32 carry %4
+    %8 = f32 add %6 %6
+    %9 = f32 add %7 %3
+    next %6 = %8
+    next %7 = %9
+  end
+  store f32 b0[%0] = %7
+)") == R"(program dead
+buffer b0 f32 written
+  %0 = index 0
+  %1 = index 4
+  %2 = index 1
+  %3 = f32 1.0
+  %4 = f32 2.0
+  loop %5 = %0 below %1 by %2
+    %6 = f32 carry %4
+    %7 = f32 add %6 %3
+    next %6 = %7
+  end
+  store f32 b0[%0] = %6
+)");
+}
+
+TEST_CASE("gpu passes: wide accesses that cannot be are found") {
+  auto problem = [](std::string_view line) {
+    return verify(parsed(fmt::format(R"(program wide
+buffer b0 f32 written wide 4
+local b1 f32[32] wide 4
+threads 8
+  %0 = index 2
+  %1 = index 4
+  %2 = indexx8 ramp %1 by %1
+  %3 = indexx8 ramp %0 by %1
+  %4 = f32x8 1.0
+  {}
+)",
+                                     line)));
+  };
+  CHECK(problem("%5 = f32x8 load wide 4 b0[%2 + 8]") == "");
+  CHECK(problem("%5 = f32x8 load wide 4 b0[%2 - 4]") == "");
+  CHECK(problem("%5 = f32x8 load b0[%3]") == "");
+  CHECK(problem("store f32x8 b1[%3] = %4") == "");
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"%5 = f32x8 load wide 4 b0[%3]", "neighbours that may be no whole vector"},
+      {"%5 = f32x8 load wide 4 b0[%2 + 2]", "neighbours that may be no whole vector"},
+      {"%5 = f32x8 load wide 2 b0[%2]", "2 elements at once of vectors of 4"},
+      {"%5 = f32x8 load wide 3 b0[%2]", "a width of 3"},
+      {"store f32x8 b0[%2] = %4", "stores a part of a vector"},
+      {"store f32x8 wide 4 b0[%2] = %4", "stores 4 of 1 elements"},
+      {"%5 = f32x8 element 0 %4", "element 0 of 1"},
+      {"%5 = f32x8 pack %4", "packs one element"},
+  };
+  for (const auto& [line, wanted] : cases) {
+    CAPTURE(line);
+    CHECK(problem(line) == fmt::format("instruction 5: {}", wanted));
+  }
+  CHECK(problem("%5 = f32x8 pack %4 %4\n  %6 = f32x8 add %5 %4") ==
+        "instruction 6: operand 0 is wide");
+  CHECK(problem("%5 = f32x8 pack %4 %4\n  %6 = f32x8 element 2 %5") ==
+        "instruction 6: element 2 of 2");
 }
 
 TEST_CASE("gpu passes: indices take 64 bits where a buffer needs them") {

@@ -196,6 +196,17 @@ class Run {
           store(instruction.bits, place, operand(instruction, 2).at(element), Races::kSeveral);
         });
         break;
+      case Code::Element: {
+        const auto first = operand(instruction, 0).begin() +
+                           static_cast<int64_t>(instruction.bits * instruction.lanes);
+        result.assign(first, first + instruction.lanes);
+        break;
+      }
+      case Code::Pack:
+        for (size_t i = 0; i < instruction.width; ++i)
+          result.insert(result.end(), operand(instruction, i).begin(),
+                        operand(instruction, i).end());
+        break;
       case Code::Barrier: races_.barrier(instruction.bits); break;
       default: throw InternalError("an instruction stands where it must not");
     }
@@ -251,22 +262,31 @@ class Run {
     return result;
   }
 
+  // Of what is wide: the first elements of all lanes, then the second ones, ...
   Lanes access(const Instruction& instruction) {
-    const bool is_load = instruction.code == Code::Load;
     Lanes result;
+    for (int64_t element = 0; element < instruction.width; ++element)
+      access(instruction, element, result);
+    return result;
+  }
+
+  void access(const Instruction& instruction, int64_t element, Lanes& result) {
+    const bool is_load = instruction.code == Code::Load;
+    const size_t first = static_cast<size_t>(element) * instruction.lanes;
     for (size_t lane = 0; lane < instruction.lanes; ++lane) {
       const Lanes& places = operand(instruction, 0);
-      const int64_t at = places.size() == 1 ? places[0].as_int() + static_cast<int64_t>(lane)
-                                            : places[lane].as_int();
+      const int64_t at = (places.size() == 1 ? places[0].as_int() + static_cast<int64_t>(lane)
+                                             : places[lane].as_int()) +
+                         instruction.offset + element;
       const bool holds =
           instruction.operands[1] == kNoValue || operand(instruction, 1).at(lane).bits() != 0;
       if (is_load)
         result.push_back(holds ? load(instruction.bits, at, reader(instruction, lane))
                                : Scalar::of_int(instruction.dtype, 0));
       else if (holds)
-        store(instruction.bits, at, operand(instruction, 2).at(lane), static_cast<int>(lane));
+        store(instruction.bits, at, operand(instruction, 2).at(first + lane),
+              static_cast<int>(lane));
     }
-    return result;
   }
 
   // All threads load what they have in common.

@@ -9,7 +9,6 @@
 #include <anneal/anneal.h>
 
 #include "codegen/wgsl/library.h"
-#include "codegen/wgsl/unused_lines.h"
 #include "kernel/gpu/passes.h"
 #include "kernel/gpu/place_locals.h"
 #include "lower_check.h"
@@ -178,20 +177,6 @@ TEST_CASE("wgsl: matrices are the adapter's, or spelled out") {
 }
 
 TEST_CASE("wgsl: what is named is used") {
-  const std::string body =
-      "  let v1 = i32(4);\n"
-      "  let v10 = (v1 + v1);\n"
-      "  let v2 = v10;\n"
-      "  let v3 = combine_add_f32(v1, lane);\n"
-      "  for (var v4 = 0; v4 < 9; v4 = v4 + 1) {\n"
-      "    b0[u32(v1)] = 1.0;\n"
-      "  }\n";
-  CHECK(wgsl::without_unused(body, "combine_") ==
-        "  let v1 = i32(4);\n"
-        "  let v3 = combine_add_f32(v1, lane);\n"
-        "  for (var v4 = 0; v4 < 9; v4 = v4 + 1) {\n"
-        "    b0[u32(v1)] = 1.0;\n"
-        "  }\n");
   for (const Program& program :
        kernels_of(matmul(input("a", {512, 512}), input("b", {512, 512})))) {
     const std::string text = shader(program).text;

@@ -35,10 +35,12 @@ std::string ir_text(const Target&, const Capabilities&, const Schedule&, const K
                     const Program&) {
   return to_text(part.body);
 }
-std::string program_text(const Target& target, const Capabilities&, const Schedule&,
+std::string program_text(const Target& target, const Capabilities&, const Schedule& schedule,
                          const KernelPart& part, const Program& program) {
   if (target.hardware.execution == Execution::Simd) return to_text(program);
-  return to_text(gpu_program(program, {.most_elements = most_elements(part.body)}));
+  return to_text(
+      gpu_program(program, {.most_elements = most_elements(part.body),
+                            .memory = expected_memory(program, schedule, part.arguments)}));
 }
 std::string llvm_text(const Target& target, const Capabilities&, const Schedule&, const KernelPart&,
                       const Program& program) {

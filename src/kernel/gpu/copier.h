@@ -32,6 +32,7 @@ class Copier {
     code_.push_back(instruction);
     return static_cast<ValueId>(code_.size() - 1);
   }
+  Instruction& last() { return code_.back(); }
   // Whoever reads the old instruction reads this now.
   void replace(size_t at, ValueId by) { names_[at] = by; }
   ValueId now(ValueId old) const {

@@ -7,8 +7,10 @@
 
 #include <anneal/error.h>
 
+#include "kernel/gpu/dead_code.h"
 #include "kernel/gpu/insert_barriers.h"
 #include "kernel/gpu/place_locals.h"
+#include "kernel/gpu/widen_accesses.h"
 #include "kernel/program/program_content.h"
 
 namespace anneal {
@@ -46,6 +48,11 @@ const PassTable<Program, GpuPassOptions>& gpu_passes() {
           {"index-width", choose_index_width},
           {"place-locals", apply<place_locals>},
           {"insert-barriers", apply<insert_barriers>, nullptr, {}, kRequired},
+          {"widen-accesses",
+           [](Program& program, const GpuPassOptions& options) {
+             widen_accesses(program, options.memory);
+           }},
+          {"dead-code", apply<drop_dead_code>},
       },
       to_text,
       verify,

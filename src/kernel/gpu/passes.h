@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/gpu/argument_memory.h"
 #include "kernel/program/program.h"
 #include "rewrite/passes.h"
 
@@ -13,6 +14,7 @@ namespace anneal {
 
 struct GpuPassOptions {
   int64_t most_elements = 0;  // of any buffer
+  ArgumentMemory memory = {};
   std::vector<std::string> disabled = {};
 };
 const PassTable<Program, GpuPassOptions>& gpu_passes();

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
+#include <tuple>
 
 namespace anneal {
 namespace {
@@ -36,7 +36,7 @@ bool ThreadAccesses::is_multiple(ValueId value, int64_t of) const {
 }
 
 bool ThreadAccesses::is_own_place(const Instruction& access, int64_t neighbours) const {
-  if (access.lanes == 1) return false;
+  if (access.lanes == 1 || access.width != 1 || access.offset != 0) return false;
   ValueId place = access.operands[0];
   const int64_t round = neighbours * access.lanes;
   if (neighbours == 1) return at(place).lanes == 1 && is_multiple(place, round);
@@ -62,13 +62,16 @@ bool ThreadAccesses::has_own_elements(uint64_t buffer, int64_t neighbours) const
 }
 
 bool ThreadAccesses::is_in_place(uint64_t buffer) const {
-  std::set<std::pair<ValueId, int>> stored;
+  using Place = std::tuple<ValueId, int, int, int>;
+  auto place_of = [](const Instruction& each) {
+    return Place{each.operands[0], each.offset, each.lanes, each.width};
+  };
+  std::set<Place> stored;
   for (const Instruction& each : program_.code)
-    if (each.code == Code::Store && each.bits == buffer)
-      stored.insert({each.operands[0], each.lanes});
+    if (each.code == Code::Store && each.bits == buffer) stored.insert(place_of(each));
   return std::ranges::all_of(program_.code, [&](const Instruction& each) {
     return each.code != Code::Load || each.bits != buffer || stored.empty() ||
-           (each.lanes > 1 && stored.contains({each.operands[0], each.lanes}));
+           (each.lanes > 1 && stored.contains(place_of(each)));
   });
 }
 

@@ -56,6 +56,10 @@ enum class Code : uint8_t {
   MatrixStore,        // f32, operand 2, into buffer `bits`; operand 1 is the stride of rows
   Barrier,  // the threads wait for each other: what any of them did to memory of the kinds that
             // `bits` names (kBarrierShared, kBarrierBuffers), all of them see behind it
+  // Wide values: each lane holds several elements, in `width` of what makes them. Load, at places
+  // that are multiples of the width, and Pack make such, Element and Store take them.
+  Element,  // element `bits` of operand 0
+  Pack,     // operands side by side, as many as the width
 };
 
 inline constexpr int kMatrixSide = 16, kMatrixLanes = 32;
@@ -69,6 +73,8 @@ struct Instruction {
   std::array<ValueId, 4> operands{kNoValue, kNoValue, kNoValue, kNoValue};
   uint64_t bits = 0;
   bool streaming = false;  // a Store of whole aligned vectors that are not read again soon
+  uint8_t width = 1;       // of a Load, Store or Pack: neighbours that each lane has, 1, 2 or 4
+  int32_t offset = 0;      // of a Load or Store: elements that are added to the place
 
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
@@ -78,6 +84,7 @@ struct Instruction {
 struct ProgramBuffer {
   DType dtype = DType::F32;
   bool written = false;
+  int width = 1;  // its memory is vectors of so many elements, none of which is stored in part
   friend bool operator==(const ProgramBuffer&, const ProgramBuffer&) = default;
 };
 
@@ -92,6 +99,7 @@ struct LocalBuffer {
   DType dtype = DType::F32;
   int64_t elements = 0;
   MemorySpace space = MemorySpace::Shared;
+  int width = 1;  // its memory is vectors of so many elements
   friend bool operator==(const LocalBuffer&, const LocalBuffer&) = default;
 };
 
@@ -109,9 +117,13 @@ struct Program {
   DType buffer_dtype(uint64_t number) const {
     return number < buffers.size() ? buffers[number].dtype : locals[number - buffers.size()].dtype;
   }
+  int buffer_width(uint64_t number) const {
+    return number < buffers.size() ? buffers[number].width : locals[number - buffers.size()].width;
+  }
 };
 
 bool makes_matrix(Code code);  // Carries make what they start with
+bool makes_value(Code code);
 
 // Whether an index is a multiple of a number, whatever its variables are. `at` has the instruction
 // of every value.
