@@ -9,6 +9,7 @@
 
 #include "body_interpreter.h"
 #include "ir/interpreter.h"
+#include "kernel/gpu/passes.h"
 #include "kernel/lower.h"
 #include "kernel/program/program_content.h"
 #include "program_interpreter.h"
@@ -128,7 +129,12 @@ void check_lowering(const KernelBody& body, const std::vector<int64_t>& sizes, u
     std::vector<Value> values = before;
     const int64_t cells = interpret_index(lowered.cells, variable);
     try {
-      run_program(lowered.program, pointers(values), sizes, cells, way % 2 == 1);
+      Program program = lowered.program;
+      if (ways[way].capabilities.workgroup_threads > 0) {
+        program = gpu_program(program);
+        REQUIRE(verify(program) == "");
+      }
+      run_program(program, pointers(values), sizes, cells, way % 2 == 1);
     } catch (const std::exception& error) {
       FAIL_CHECK(std::string(error.what()));
       return;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,6 +16,50 @@ namespace {
 using Lanes = std::vector<Scalar>;  // of matrices: all elements
 
 constexpr size_t kMatrixElements = size_t{kMatrixSide} * kMatrixSide;
+
+// Who touched elements since the last barrier for their memory. Threads run side by side between
+// barriers: without a race every order gives the same, so that the one below, instruction by
+// instruction, is as good as any.
+class Races {
+ public:
+  static constexpr int kNobody = -1, kSeveral = -2;  // several: which of some is not told
+
+  // A problem, or nothing. `thread` may be several.
+  std::string touch(uint64_t buffer, size_t element, int thread, bool stores, uint64_t kind) {
+    Touched& touched = touched_[{buffer, element}];
+    int64_t& now = barriers_[kind];
+    if (touched.barriers != now) touched = {kNobody, kNobody, now};
+    auto is_other = [&](int one) {
+      return one != kNobody && (one != thread || thread == kSeveral);
+    };
+    if (is_other(touched.writer)) return text(touched.writer, thread, buffer, element);
+    if (stores && is_other(touched.reader)) return text(touched.reader, thread, buffer, element);
+    if (stores)
+      touched.writer = thread;
+    else
+      touched.reader = touched.reader == kNobody || touched.reader == thread ? thread : kSeveral;
+    return "";
+  }
+  void barrier(uint64_t kinds) {
+    for (uint64_t kind : {kBarrierShared, kBarrierBuffers})
+      if (kinds & kind) ++barriers_[kind];
+  }
+
+ private:
+  struct Touched {
+    int reader = kNobody, writer = kNobody;
+    int64_t barriers = -1;  // before it
+  };
+  static std::string name(int thread) {
+    return thread == kSeveral ? "several" : fmt::format("{}", thread);
+  }
+  static std::string text(int a, int b, uint64_t buffer, size_t element) {
+    return fmt::format("threads race for b{}[{}]: {} and {}", buffer, element, name(a), name(b));
+  }
+
+  std::map<std::pair<uint64_t, size_t>, Touched> touched_;
+  std::map<uint64_t, int64_t> barriers_;  // by kind
+};
 
 class Run {
  public:
@@ -32,6 +78,7 @@ class Run {
 
   void cell(int64_t number) {
     cell_ = number;
+    races_ = {};
     locals_.clear();
     for (const LocalBuffer& local : program_.locals) {
       const size_t elements = static_cast<size_t>(local.elements);
@@ -129,16 +176,38 @@ class Run {
         break;
       case Code::MatrixLeft:
       case Code::MatrixRight:
+        matrix_places_[at].clear();
         matrix_elements(instruction, index(instruction, 2), [&](int64_t place, size_t) {
-          result.push_back(load(instruction.bits, place));
+          matrix_places_[at].push_back(place);
+          result.push_back(load(instruction.bits, place, Races::kSeveral));
         });
         break;
-      case Code::MatrixMultiplyAdd: result = multiply_add(instruction); break;
+      case Code::MatrixMultiplyAdd:
+        // Where there are no units, operands are read as they are multiplied.
+        for (size_t i : {0, 1}) {
+          const auto left_or_right = static_cast<size_t>(instruction.operands[i]);
+          for (int64_t place : matrix_places_[left_or_right])
+            load(program_.code[left_or_right].bits, place, Races::kSeveral);
+        }
+        result = multiply_add(instruction);
+        break;
       case Code::MatrixStore:
         matrix_elements(instruction, 1, [&](int64_t place, size_t element) {
-          store(instruction.bits, place, operand(instruction, 2).at(element));
+          store(instruction.bits, place, operand(instruction, 2).at(element), Races::kSeveral);
         });
         break;
+      case Code::Element: {
+        const auto first = operand(instruction, 0).begin() +
+                           static_cast<int64_t>(instruction.bits * instruction.lanes);
+        result.assign(first, first + instruction.lanes);
+        break;
+      }
+      case Code::Pack:
+        for (size_t i = 0; i < instruction.width; ++i)
+          result.insert(result.end(), operand(instruction, i).begin(),
+                        operand(instruction, i).end());
+        break;
+      case Code::Barrier: races_.barrier(instruction.bits); break;
       default: throw InternalError("an instruction stands where it must not");
     }
     values_[at] = std::move(result);
@@ -193,21 +262,50 @@ class Run {
     return result;
   }
 
+  // Of what is wide: the first elements of all lanes, then the second ones, ...
   Lanes access(const Instruction& instruction) {
-    const bool is_load = instruction.code == Code::Load;
     Lanes result;
+    for (int64_t element = 0; element < instruction.width; ++element)
+      access(instruction, element, result);
+    return result;
+  }
+
+  void access(const Instruction& instruction, int64_t element, Lanes& result) {
+    const bool is_load = instruction.code == Code::Load;
+    const size_t first = static_cast<size_t>(element) * instruction.lanes;
     for (size_t lane = 0; lane < instruction.lanes; ++lane) {
       const Lanes& places = operand(instruction, 0);
-      const int64_t at = places.size() == 1 ? places[0].as_int() + static_cast<int64_t>(lane)
-                                            : places[lane].as_int();
+      const int64_t at = (places.size() == 1 ? places[0].as_int() + static_cast<int64_t>(lane)
+                                             : places[lane].as_int()) +
+                         instruction.offset + element;
       const bool holds =
           instruction.operands[1] == kNoValue || operand(instruction, 1).at(lane).bits() != 0;
       if (is_load)
-        result.push_back(holds ? load(instruction.bits, at) : Scalar::of_int(instruction.dtype, 0));
+        result.push_back(holds ? load(instruction.bits, at, reader(instruction, lane))
+                               : Scalar::of_int(instruction.dtype, 0));
       else if (holds)
-        store(instruction.bits, at, operand(instruction, 2).at(lane));
+        store(instruction.bits, at, operand(instruction, 2).at(first + lane),
+              static_cast<int>(lane));
     }
-    return result;
+  }
+
+  // All threads load what they have in common.
+  int reader(const Instruction& instruction, size_t lane) const {
+    return instruction.lanes < program_.threads ? Races::kSeveral : static_cast<int>(lane);
+  }
+
+  void touch(uint64_t buffer, size_t place, int thread, bool stores) {
+    if (program_.threads == 0) return;
+    const bool is_local = buffer >= buffers_.size();
+    std::string problem;
+    if (is_local && program_.locals[buffer - buffers_.size()].space == MemorySpace::Private) {
+      if (static_cast<int>(place) % program_.threads != thread)
+        problem = fmt::format("thread {} touches private b{}[{}]", thread, buffer, place);
+    } else {
+      problem =
+          races_.touch(buffer, place, thread, stores, is_local ? kBarrierShared : kBarrierBuffers);
+    }
+    if (!problem.empty()) throw InternalError(problem);
   }
 
   static size_t checked(int64_t at, size_t elements) {
@@ -216,13 +314,16 @@ class Run {
     return static_cast<size_t>(at);
   }
 
-  Scalar load(uint64_t buffer, int64_t at) {
+  Scalar load(uint64_t buffer, int64_t at, int thread) {
     if (buffer < buffers_.size()) {
       const Value& value = *buffers_[buffer];
-      return value.at(static_cast<int64_t>(checked(at, value.payload.size())));
+      const size_t place = checked(at, value.payload.size());
+      touch(buffer, place, thread, false);
+      return value.at(static_cast<int64_t>(place));
     }
     const Local& local = locals_[buffer - buffers_.size()];
     const size_t place = checked(at, local.payload.size());
+    touch(buffer, place, thread, false);
     const DType dtype = program_.buffer_dtype(buffer);
     if (local.written[place]) return Scalar::from_bits(dtype, local.payload[place]);
     // Tiles at the edge may read what nobody wrote, as long as nobody stores what comes of it.
@@ -230,14 +331,17 @@ class Run {
     return Scalar::of_int(dtype, is_bool(dtype) ? 1 : 0x5a);
   }
 
-  void store(uint64_t buffer, int64_t at, Scalar value) {
+  void store(uint64_t buffer, int64_t at, Scalar value, int thread) {
     if (buffer < buffers_.size()) {
       Value& target = *buffers_[buffer];
-      target.payload[checked(at, target.payload.size())] = value.bits();
+      const size_t place = checked(at, target.payload.size());
+      touch(buffer, place, thread, true);
+      target.payload[place] = value.bits();
       return;
     }
     Local& local = locals_[buffer - buffers_.size()];
     const size_t place = checked(at, local.payload.size());
+    touch(buffer, place, thread, true);
     local.payload[place] = value.bits();
     local.written[place] = true;
   }
@@ -248,6 +352,8 @@ class Run {
   std::vector<Lanes> values_;
   std::vector<size_t> end_;  // of the loop or if that begins there
   std::vector<Local> locals_;
+  std::map<size_t, std::vector<int64_t>> matrix_places_;  // where operands of matrices were read
+  Races races_;
   int64_t cell_ = 0;
 };
 

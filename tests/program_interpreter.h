@@ -1,6 +1,7 @@
 // What a Program does, one instruction and one lane at a time, by the ops' own meaning. Slow and
 // strict: touching memory outside a buffer is an error, and a local element that was never written
-// reads as NaN.
+// reads as NaN. Where lanes are threads, two that touch the same element between two barriers, one
+// of them storing, are an error, too.
 #pragma once
 
 #include <span>

@@ -406,12 +406,19 @@ TEST_CASE("program: the content is what it does, not what it is called") {
   CHECK(differs([](Program& p) { p.buffers.push_back({DType::F32, false}); }));
   CHECK(differs([](Program& p) { p.locals[0].elements = 9; }));
   CHECK(differs([](Program& p) { p.locals[0].dtype = DType::BF16; }));
+  CHECK(differs([](Program& p) { p.locals[0].space = MemorySpace::Private; }));
+  CHECK(differs([](Program& p) { p.locals[0].width = 4; }));
+  CHECK(differs([](Program& p) { p.buffers[0].width = 4; }));
+  CHECK(differs([](Program& p) { p.threads = 8; }));
+  CHECK(differs([](Program& p) { p.index_bits = 32; }));
   CHECK(differs([](Program& p) { p.code.pop_back(); }));
   for (size_t i = 0; i < program.code.size(); ++i) {
     CHECK(differs([&](Program& p) { p.code[i].lanes = 300; }));
     CHECK(differs([&](Program& p) { p.code[i].bits += 1; }));
     CHECK(differs([&](Program& p) { p.code[i].op = Op::Mod; }));
     CHECK(differs([&](Program& p) { p.code[i].dtype = DType::U16; }));
+    CHECK(differs([&](Program& p) { p.code[i].width = 4; }));
+    CHECK(differs([&](Program& p) { p.code[i].offset = 4; }));
     for (size_t k = 0; k < 4; ++k) {
       CHECK(differs([&](Program& p) { p.code[i].operands[k] += 1; }));
     }

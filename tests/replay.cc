@@ -7,7 +7,7 @@
 
 #include "base/key.h"
 #include "codegen/target_kernels.h"
-#include "codegen/wgsl/gpu_kernel.h"
+#include "codegen/wgsl/kernel_shader.h"
 #include "kernel/program/program_content.h"
 #include "runtime/program/distinct_bodies.h"
 #include "schedule/work_count.h"

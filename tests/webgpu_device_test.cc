@@ -14,7 +14,7 @@
 
 #include <anneal/anneal.h>
 
-#include "codegen/wgsl/gpu_kernel.h"
+#include "codegen/wgsl/kernel_shader.h"
 #include "error_text.h"
 #include "runtime/execute/evaluator.h"
 #include "runtime/execute/executor.h"

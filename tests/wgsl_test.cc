@@ -9,7 +9,8 @@
 #include <anneal/anneal.h>
 
 #include "codegen/wgsl/library.h"
-#include "codegen/wgsl/unused_lines.h"
+#include "kernel/gpu/passes.h"
+#include "kernel/gpu/place_locals.h"
 #include "lower_check.h"
 #include "schedule/schedule.h"
 #include "transform/simplify.h"
@@ -37,6 +38,10 @@ std::vector<Program> kernels_of(const Tensor& tensor,
   ScheduleOptions options;
   options.capabilities = capabilities;
   return programs_of(schedule_program(roots, options), capabilities);
+}
+
+wgsl::Shader shader(const Program& program, const wgsl::ShaderOptions& options = {}) {
+  return wgsl::write_shader(gpu_program(program), options);
 }
 
 // In instructions.
@@ -67,7 +72,7 @@ TEST_CASE("wgsl: loads under a condition do not branch") {
   const Tensor x = input("x", {512, 16});
   bool any = false;
   for (const Program& program : kernels_of(sum(pad(x, {{1, 1}, {1, 1}}), {0}) * 2)) {
-    const std::string text = wgsl::write_shader(program).text;
+    const std::string text = shader(program).text;
     for (size_t at = text.find("if ("); at != std::string::npos; at = text.find("if (", at + 1)) {
       const std::string line = text.substr(at, text.find('\n', at) - at);
       CHECK_MESSAGE(line.find(" = b1[") == std::string::npos, text);
@@ -95,7 +100,7 @@ TEST_CASE("wgsl: a product reads vectors, in one loop, ahead of what it adds") {
   const Tensor turned = input("turned", {1024, 512});
   for (const Tensor& product : {matmul(a, b), matmul(a, transpose(turned))}) {
     const std::vector<Program> programs = kernels_of(product);
-    const std::string text = wgsl::write_shader(programs[0]).text;
+    const std::string text = shader(programs[0]).text;
     for (const char* buffer : {"b0", "b1", "b2", "local0", "local1"})
       CHECK_MESSAGE(text.find(std::string(buffer) + ": array<vec4<f32>") != std::string::npos,
                     text);
@@ -113,7 +118,7 @@ TEST_CASE("wgsl: a product reads vectors, in one loop, ahead of what it adds") {
 TEST_CASE("wgsl: what sums become is loaded before any of it is stored") {
   const Tensor a = input("a", {4096, 512}), b = input("b", {512, 4096}),
                c = input("c", {4096, 4096});
-  const std::string text = wgsl::write_shader(kernels_of(matmul(a, b) * c)[0]).text;
+  const std::string text = shader(kernels_of(matmul(a, b) * c)[0]).text;
   size_t loads = 0;
   const size_t store = text.find("  b0[");
   REQUIRE(store != std::string::npos);
@@ -124,15 +129,15 @@ TEST_CASE("wgsl: what sums become is loaded before any of it is stored") {
 
 // Short rows need no more threads than run together, which have no need to wait for each other.
 TEST_CASE("wgsl: short rows are reduced within a subgroup") {
-  auto shader = [](const Tensor& x) {
-    return wgsl::write_shader(kernels_of(softmax(x))[0], {.subgroup = 32}).text;
+  auto rows_shader = [](const Tensor& x) {
+    return shader(kernels_of(softmax(x))[0], {.subgroup = 32}).text;
   };
-  const std::string rows = shader(input("x", {4096, 256}));
+  const std::string rows = rows_shader(input("x", {4096, 256}));
   CHECK_MESSAGE(rows.find("@workgroup_size(32)") != std::string::npos, rows);
   CHECK_MESSAGE(rows.find("workgroupBarrier") == std::string::npos, rows);
   CHECK_MESSAGE(rows.find("b1: array<vec4<f32>>") != std::string::npos, rows);
   for (const Tensor& x : {input("x", {4096, 4096}), input("x", {16, 256})}) {
-    const std::string others = shader(x);
+    const std::string others = rows_shader(x);
     CHECK_MESSAGE(others.find("@workgroup_size(128)") != std::string::npos, others);
     CHECK_MESSAGE(others.find("workgroupBarrier") != std::string::npos, others);
   }
@@ -147,7 +152,7 @@ TEST_CASE("wgsl: matrices are the adapter's, or spelled out") {
   const Program& product = *std::ranges::find_if(programs, [](const Program& program) {
     return std::ranges::count(program.code, Code::MatrixMultiplyAdd, &Instruction::code) > 0;
   });
-  const std::string text = wgsl::write_shader(product, {.matrices = true}).text;
+  const std::string text = shader(product, {.matrices = true}).text;
   CHECK(text.starts_with("enable f16;\n"));
   for (const char* part :
        {"local0: array<f16, ", "subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>",
@@ -161,33 +166,20 @@ TEST_CASE("wgsl: matrices are the adapter's, or spelled out") {
                 text.substr(pair, 60));
   CHECK(text.find(", 0.0f)") == std::string::npos);
 
-  const std::string spelled = wgsl::write_shader(product).text;
+  const std::string spelled = shader(product).text;
   CHECK_MESSAGE(spelled.find("fn multiply_0_1(") != std::string::npos, spelled);
   for (const char* part : {"enable ", "subgroup", "f16,"})
     CHECK_MESSAGE(spelled.find(part) == std::string::npos, spelled);
+  const Program placed = gpu_program(product);
   const int64_t difference =
-      wgsl::local_bytes(product).of_group - wgsl::local_bytes(product, true).of_group;
+      gpu_local_bytes(placed, false).of_group - gpu_local_bytes(placed, true).of_group;
   CHECK(difference == 2 * (product.locals[0].elements + product.locals[1].elements));
 }
 
 TEST_CASE("wgsl: what is named is used") {
-  const std::string body =
-      "  let v1 = i32(4);\n"
-      "  let v10 = (v1 + v1);\n"
-      "  let v2 = v10;\n"
-      "  let v3 = combine_add_f32(v1, lane);\n"
-      "  for (var v4 = 0; v4 < 9; v4 = v4 + 1) {\n"
-      "    b0[u32(v1)] = 1.0;\n"
-      "  }\n";
-  CHECK(wgsl::without_unused(body, "combine_") ==
-        "  let v1 = i32(4);\n"
-        "  let v3 = combine_add_f32(v1, lane);\n"
-        "  for (var v4 = 0; v4 < 9; v4 = v4 + 1) {\n"
-        "    b0[u32(v1)] = 1.0;\n"
-        "  }\n");
   for (const Program& program :
        kernels_of(matmul(input("a", {512, 512}), input("b", {512, 512})))) {
-    const std::string text = wgsl::write_shader(program).text;
+    const std::string text = shader(program).text;
     size_t names = 0;
     for (size_t at = text.find("let v"); at != std::string::npos; at = text.find("let v", at + 1)) {
       const std::string name = text.substr(at + 4, text.find(' ', at + 4) - at - 4);
@@ -203,8 +195,8 @@ TEST_CASE("wgsl: sums of bf16 in pieces add products as they are") {
   const Tensor a = input("a", {256, 4096}, DType::BF16), b = input("b", {4096, 256}, DType::BF16);
   const std::vector<Program> programs = kernels_of(matmul(a, b));
   REQUIRE(programs.size() == 2);
-  CHECK(wgsl::write_shader(programs[0]).text.find("narrow_bf16") == std::string::npos);
-  const std::string last = wgsl::write_shader(programs[1]).text;
+  CHECK(shader(programs[0]).text.find("narrow_bf16") == std::string::npos);
+  const std::string last = shader(programs[1]).text;
   CHECK(last.find("narrow_bf16") != std::string::npos);
   CHECK(last.find("atomic") == std::string::npos);  // whole words
 }

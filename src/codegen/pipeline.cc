@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "kernel/gpu/passes.h"
 #include "kernel/lower.h"
 #include "schedule/graph/conv_rules.h"
 #include "schedule/passes.h"
@@ -39,6 +40,7 @@ std::vector<PassRow> pipeline() {
   add_rows(body_passes(), rows);
   for (const std::string_view choice : {"vectorise", "unroll", "tile", "stage"})
     rows.push_back({"plan", choice, {}, false});
+  add_rows(gpu_passes(), rows);
   return rows;
 }
 

@@ -10,7 +10,9 @@
 //   memory       schedule/memory/memory_plan.h  offsets in one arena, for the sizes of a run
 //   kernel body  kernel/lower.h                 passes over what one kernel computes
 //   plan         kernel/plan/plan.h             lanes, register tiles, staging: no rewrites
-//   code         codegen/llvm, codegen/wgsl     the low-level program, and its text or code
+//   emit         kernel/emit/emit.h             the low-level program
+//   gpu program  kernel/gpu/passes.h            what threads of a workgroup do, made explicit
+//   code         codegen/llvm, codegen/wgsl     its text or machine code
 //
 // codegen/target_kernels.h runs the stages up to code for a target;
 // runtime/program/compiled_program.cc does so for a device and keeps the result, a plan that is

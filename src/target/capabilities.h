@@ -21,6 +21,7 @@ struct Capabilities {
   // Of every subgroup, where they can speak to each other; 0: they cannot, or numbers differ.
   int fixed_subgroup_threads = 0;
   int64_t workgroup_bytes = 0;   // of fast memory that the threads of a group share
+  int64_t private_bytes = 8192;  // of memory that a thread has to itself; WGSL allows no more
   int64_t parallel_threads = 0;  // that keep the device busy
   bool stage_products = true;    // operands of products are worth copying into fast memory
   int vector_registers = 32;

@@ -192,6 +192,9 @@ class Emitter {
       case Code::EndLoop: close_loop(); return;
       case Code::If: open_if(value(instruction, 0)); return;
       case Code::EndIf: close_if(); return;
+      case Code::Barrier:
+      case Code::Element:
+      case Code::Pack: throw InternalError("lanes of a CPU are no threads");
     }
   }
 

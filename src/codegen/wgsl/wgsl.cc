@@ -10,37 +10,41 @@
 #include <anneal/error.h>
 
 #include "codegen/wgsl/arithmetic.h"
-#include "codegen/wgsl/barriers.h"
 #include "codegen/wgsl/f32_as_f16x2.h"
-#include "codegen/wgsl/locals.h"
 #include "codegen/wgsl/matrices.h"
-#include "codegen/wgsl/unused_lines.h"
-#include "codegen/wgsl/vector_accesses.h"
 #include "codegen/wgsl/workgroup_reduction.h"
 
 namespace anneal::wgsl {
 namespace {
+
+bool has_matrices(const Program& program) {
+  return std::ranges::any_of(program.code,
+                             [](const Instruction& each) { return makes_matrix(each.code); });
+}
 
 class Writer {
  public:
   Writer(const Program& program, const ShaderOptions& options)
       : program_(program),
         options_(options),
-        arithmetic_(options.wide_index),
+        wide_index_(program.index_bits == 64),
+        arithmetic_(wide_index_),
         matrices_(program, arithmetic_, options.matrices && has_matrices(program)),
         halves_(program, matrices_.use_units()),
-        barriers_(find_barriers(program)),
-        neighbours_(program, barriers_),
-        threads_(lanes_of(program)),
+        threads_(program.threads),
         combinations_(arithmetic_, threads_, options.subgroup),
         names_(program.code.size()),
+        is_mentioned_(program.code.size()),
         never_negative_(program.code.size()) {
-    private_ = private_locals(program);
+    if (threads_ == 0) throw InternalError("a program whose lanes are no threads has no WGSL");
+    for (const Instruction& each : program.code)
+      for (size_t i = 0; i < each.operands.size(); ++i)
+        if (each.operands[i] != kNoValue && mentions(each, i))
+          is_mentioned_[static_cast<size_t>(each.operands[i])] = true;
   }
 
   Shader write() {
     for (size_t i = 0; i < program_.code.size(); ++i) {
-      wait(barriers_[i]);
       never_negative_[i] = is_never_negative(program_.code[i]);
       write(i, program_.code[i]);
     }
@@ -64,6 +68,9 @@ class Writer {
     body_ += '\n';
   }
 
+  bool is_private(size_t local) const {
+    return program_.locals[local].space == MemorySpace::Private;
+  }
   bool is_local(uint64_t buffer) const { return buffer >= program_.buffers.size(); }
 
   std::string buffer_name(uint64_t buffer) const {
@@ -81,16 +88,7 @@ class Writer {
     return false;
   }
 
-  // Of buffers that are the same, all or none are.
-  bool is_vectors(uint64_t buffer) const {
-    if (is_local(buffer)) return neighbours_.is_vectors(buffer);
-    for (size_t i = 0; i < program_.buffers.size(); ++i)
-      if (bound(i) == bound(buffer) && !neighbours_.is_vectors(i)) return false;
-    return true;
-  }
-  const VectorAccess* neighbours(size_t at) const {
-    return is_vectors(program_.code[at].bits) ? neighbours_.of(at) : nullptr;
-  }
+  bool is_vectors(uint64_t buffer) const { return program_.buffer_width(buffer) > 1; }
 
   // Where the adapter's units read matrices from.
   bool is_f16_memory(uint64_t buffer) const {
@@ -137,11 +135,11 @@ class Writer {
                         binding, 1 + (program_.sizes + 1) / 2);
     for (size_t i = 0; i < program_.locals.size(); ++i) {
       int64_t elements = program_.locals[i].elements;
-      if (private_[i]) elements /= threads_;
+      if (is_private(i)) elements /= threads_;
       if (is_vectors(program_.buffers.size() + i)) elements = (elements + 3) / 4;
       text +=
-          fmt::format("var<{}> local{}: array<{}, {}>;\n", private_[i] ? "private" : "workgroup", i,
-                      element_type(program_.buffers.size() + i), elements);
+          fmt::format("var<{}> local{}: array<{}, {}>;\n", is_private(i) ? "private" : "workgroup",
+                      i, element_type(program_.buffers.size() + i), elements);
     }
     return text;
   }
@@ -157,7 +155,7 @@ class Writer {
         "  if (cell_number >= given[0].x) {{ return; }}\n"
         "  let lane = thread % {}u;\n"
         "{}}}\n",
-        threads_, kGroupsInRow, threads_, without_unused(body_, WorkgroupReductions::kPrefix));
+        threads_, kGroupsInRow, threads_, body_);
   }
 
   // ---- instructions
@@ -168,6 +166,24 @@ class Writer {
   const Instruction& operand(const Instruction& each, size_t i) const {
     return program_.code[static_cast<size_t>(each.operands[i])];
   }
+
+  // Whether an operand's name becomes a part of the text; others become numbers in it.
+  bool mentions(const Instruction& each, size_t i) const {
+    switch (each.code) {
+      case Code::Ramp: return i == 0 || (each.lanes > 1 && !is_one(operand(each, 1)));
+      case Code::MatrixLeft:
+      case Code::MatrixRight: return i == 0;
+      case Code::MatrixStore: return i != 1;
+      case Code::Prefetch: return false;
+      default: return true;
+    }
+  }
+  static bool is_one(const Instruction& each) {
+    return each.code == Code::Constant && each.bits == 1;
+  }
+
+  // A name that nothing else has.
+  std::string fresh(const char* prefix) { return fmt::format("{}{}", prefix, names_given_++); }
 
   // Of an index, which does not overflow: divisions are cheaper then.
   bool is_never_negative(const Instruction& each) const {
@@ -196,13 +212,8 @@ class Writer {
   }
 
   void let(size_t at, const std::string& value) {
-    names_[at] = fmt::format("v{}", at);
-    line("let v{} = {};", at, value);
-  }
-
-  void wait(const Barrier& barrier) {
-    if (barrier.buffers) line("storageBarrier();");
-    if (barrier.locals) line("workgroupBarrier();");
+    names_[at] = fresh("v");
+    line("let {} = {};", names_[at], value);
   }
 
   void write(size_t at, const Instruction& each) {
@@ -211,20 +222,20 @@ class Writer {
       case Code::Size: {
         const char* words = each.bits % 2 == 0 ? "xy" : "zw";
         const std::string both = fmt::format("given[{}].{}", 1 + each.bits / 2, words);
-        let(at, options_.wide_index ? both : fmt::format("i32({}.x)", both));
+        let(at, wide_index_ ? both : fmt::format("i32({}.x)", both));
         return;
       }
       case Code::Cell:
-        let(at, options_.wide_index ? "vec2<u32>(cell_number, 0u)" : "i32(cell_number)");
+        let(at, wide_index_ ? "vec2<u32>(cell_number, 0u)" : "i32(cell_number)");
         return;
       case Code::Compute: compute(at, each); return;
       case Code::Splat: names_[at] = text(each, 0); return;  // every thread has it
       case Code::Ramp: {
         if (each.lanes == 1) return void(names_[at] = text(each, 0));
         const Instruction& step = operand(each, 1);
-        const Operand lane{options_.wide_index ? "vec2<u32>(lane, 0u)" : "i32(lane)", DType::Index};
+        const Operand lane{wide_index_ ? "vec2<u32>(lane, 0u)" : "i32(lane)", DType::Index};
         Operand moved = lane;
-        if (step.code != Code::Constant || step.bits != 1) {
+        if (!is_one(step)) {
           const Operand factors[] = {lane, {text(each, 1), DType::Index}};
           moved.text = arithmetic_.compute(Op::Mul, DType::Index, factors);
         }
@@ -240,18 +251,14 @@ class Writer {
       case Code::Zip: throw InternalError("lanes that are threads cannot be zipped");
       case Code::Load: load(at, each); return;
       case Code::Store:
-        if (const VectorAccess* group = neighbours(at)) {
-          if (group->last == at) store_neighbours(each, *group);
-          return;
-        }
+        if (each.width > 1) return store_vector(each);
         store(each);
         return;
+      case Code::Element: element(at, each); return;
+      case Code::Pack:  // written where it is stored
       case Code::Prefetch: return;
       case Code::Loop: open_loop(at, each); return;
-      case Code::Carry:
-        names_[at] = fmt::format("v{}", at);
-        // Declared before the loop, which is written when its first real instruction comes.
-        return;
+      case Code::Carry: return;  // declared before its loop
       case Code::Next: loops_.back().next.emplace_back(each.operands[0], each.operands[1]); return;
       case Code::EndLoop: close_loop(); return;
       case Code::If:
@@ -261,6 +268,10 @@ class Writer {
       case Code::EndIf:
         --depth_;
         line("}}");
+        return;
+      case Code::Barrier:
+        if (each.bits & kBarrierBuffers) line("storageBarrier();");
+        if (each.bits & kBarrierShared) line("workgroupBarrier();");
         return;
       case Code::MatrixZero: let(at, matrices_.zero()); return;
       case Code::MatrixLeft:
@@ -278,17 +289,19 @@ class Writer {
 
   // See Arithmetic::constant(): what is computed with a name is computed when the shader runs.
   void constant(size_t at, const Instruction& each) {
+    if (!is_mentioned_[at]) return;
     std::string value = arithmetic_.constant(each.dtype, each.bits);
     if (value.starts_with("bitcast")) {
-      line("let v{}bits = {};", at, value.substr(13, value.size() - 14));
-      value = fmt::format("bitcast<f32>(v{}bits)", at);
+      const std::string bits = fresh("bits");
+      line("let {} = {};", bits, value.substr(13, value.size() - 14));
+      value = fmt::format("bitcast<f32>({})", bits);
     }
     let(at, value);
   }
 
   void half(size_t at, const Instruction& each) {
     if (halves_.is_made(at)) return;
-    const std::string word = fmt::format("h{}", at);
+    const std::string word = fresh("h");
     const ValueId other = halves_.partner(at);
     line("let {} = {};", word,
          halves_.make(at, word, text(each, 0),
@@ -312,7 +325,7 @@ class Writer {
           operands[i].text =
               fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[i].text);
     const bool division = each.op == Op::FloorDiv || each.op == Op::Mod;
-    if (division && is_index(each.dtype) && !options_.wide_index && is_plain_division(each)) {
+    if (division && is_index(each.dtype) && !wide_index_ && is_plain_division(each)) {
       const char sign = each.op == Op::Mod ? '%' : '/';
       return let(at,
                  fmt::format("i32(u32({}) {} u32({}))", operands[0].text, sign, operands[1].text));
@@ -360,14 +373,23 @@ class Writer {
   // ---- memory
 
   // The element's place as an unsigned number.
-  std::string place(const Instruction& each) {
-    const std::string scalar =
-        options_.wide_index ? text(each, 0) + ".x" : fmt::format("u32({})", text(each, 0));
-    const bool neighbours = each.lanes > 1 && operand(each, 0).lanes == 1;
-    if (is_local(each.bits) && private_[each.bits - program_.buffers.size()])
+  std::string place(const Instruction& each) const {
+    std::string scalar = place_without_offset(each);
+    if (each.offset != 0)
+      scalar =
+          fmt::format("({} {} {}u)", scalar, sign(each.offset), std::abs(int64_t{each.offset}));
+    if (is_local(each.bits) && is_private(each.bits - program_.buffers.size()))
       return fmt::format("{} / {}u", scalar, threads_);
+    return scalar;
+  }
+  std::string place_without_offset(const Instruction& each) const {
+    std::string scalar = wide_index_ ? text(each, 0) + ".x" : fmt::format("u32({})", text(each, 0));
+    const bool private_memory =
+        is_local(each.bits) && is_private(each.bits - program_.buffers.size());
+    const bool neighbours = each.lanes > 1 && operand(each, 0).lanes == 1 && !private_memory;
     return neighbours ? fmt::format("{} + lane", scalar) : scalar;
   }
+  static char sign(int64_t number) { return number < 0 ? '-' : '+'; }
 
   std::string loaded(const Instruction& each, const std::string& at) {
     const DType dtype = each.dtype;
@@ -406,14 +428,15 @@ class Writer {
   }
 
   // The number of the vector.
-  std::string vector_place(const VectorAccess& group) const {
-    auto word = [&](ValueId value) {
-      const std::string& name = names_[static_cast<size_t>(value)];
-      return options_.wide_index ? fmt::format("bitcast<i32>({}.x)", name) : name;
-    };
-    std::string place = group.base == kNoValue ? "0" : word(group.base);
-    if (group.step != kNoValue) place += fmt::format(" + i32(lane) * {}", word(group.step));
-    return fmt::format("u32((({}) >> 2u) + {})", place, group.offset / 4);
+  std::string vector_place(const Instruction& each) const {
+    const int64_t further = each.offset / each.width;
+    const std::string moved = further == 0 ? ""
+                                           : fmt::format(" {} {}{}", sign(further),
+                                                         std::abs(further), wide_index_ ? "u" : "");
+    const int shift = each.width == 4 ? 2 : 1;
+    if (wide_index_) return fmt::format("({}.x >> {}u){}", text(each, 0), shift, moved);
+    if (moved.empty()) return fmt::format("u32({} >> {}u)", text(each, 0), shift);
+    return fmt::format("u32(({} >> {}u){})", text(each, 0), shift, moved);
   }
 
   // What is read under a condition is read from the first element where it does not hold, and is
@@ -422,53 +445,48 @@ class Writer {
                       const std::string& value) const {
     return fmt::format("select({}(), {}, {})", type, value, condition);
   }
-  std::string guarded_place(const Instruction& each, size_t at, const std::string& place) {
+  std::string guarded_place(const Instruction& each, const std::string& place) {
     if (each.operands[1] == kNoValue) return place;
-    line("let at{} = select(0u, {}, {});", at, place, text(each, 1));
-    return fmt::format("at{}", at);
+    std::string name = fresh("at");
+    line("let {} = select(0u, {}, {});", name, place, text(each, 1));
+    return name;
   }
 
-  void load_neighbours(const Instruction& each, const VectorAccess& group) {
-    const std::string name = fmt::format("q{}", group.first);
-    const std::string where = guarded_place(each, group.first, vector_place(group));
-    const std::string value = fmt::format("{}[{}]", buffer_name(each.bits), where);
-    line("let {} = {};", name,
-         each.operands[1] == kNoValue ? value
-                                      : guarded(text(each, 1), element_type(each.bits), value));
-    for (size_t i = 0; i < group.members.size(); ++i) {
-      if (!is_packed(each.bits)) {
-        names_[group.members[i]] = fmt::format("{}.{}", name, "xyzw"[i]);
-      } else if (byte_size(each.dtype) == 2) {
-        const std::string word = fmt::format("{}.{}", name, i < 2 ? 'x' : 'y');
-        let(group.members[i], unpacked(each.dtype, word, fmt::format("{}u", i % 2 * 16)));
-      } else {
-        let(group.members[i], unpacked(each.dtype, name, fmt::format("{}u", i * 8)));
-      }
-    }
+  void load(size_t at, const Instruction& each) {
+    const bool wide = each.width > 1;
+    const std::string where = guarded_place(each, wide ? vector_place(each) : place(each));
+    const std::string value =
+        wide ? fmt::format("{}[{}]", buffer_name(each.bits), where) : loaded(each, where);
+    const std::string type = wide ? element_type(each.bits) : arithmetic_.type(each.dtype);
+    let(at, each.operands[1] == kNoValue ? value : guarded(text(each, 1), type, value));
   }
 
-  // Elements from the first on, as many as a word has.
-  std::string packed_word(const VectorAccess& group, size_t first) const {
-    std::string word;
-    for (size_t i = first; i < group.members.size(); ++i) {
-      const Instruction& member = program_.code[group.members[i]];
-      const size_t bit = (i - first) * 8 * byte_size(member.dtype);
-      if (bit >= 32) break;
-      word += fmt::format("{}({} << {}u)", word.empty() ? "" : " | ",
-                          packed(member.dtype, text(member, 2)), bit);
-    }
-    return word;
+  // Element i of a wide value: of one that is packed, its operand; of one that was loaded, a part
+  // of what memory has.
+  std::string element_of(const Instruction& wide, const std::string& name, size_t i) const {
+    if (wide.code == Code::Pack) return text(wide, i);
+    if (!is_packed(wide.bits)) return fmt::format("{}.{}", name, "xyzw"[i]);
+    if (byte_size(wide.dtype) == 1) return unpacked(wide.dtype, name, fmt::format("{}u", i * 8));
+    const std::string word = fmt::format("{}.{}", name, i < 2 ? 'x' : 'y');
+    return unpacked(wide.dtype, word, fmt::format("{}u", i % 2 * 16));
   }
 
-  void store_neighbours(const Instruction& each, const VectorAccess& group) {
-    std::vector<std::string> values;
-    if (!is_packed(each.bits))
-      for (size_t member : group.members) values.push_back(text(program_.code[member], 2));
+  void element(size_t at, const Instruction& each) {
+    const Instruction& wide = operand(each, 0);
+    std::string value = element_of(wide, text(each, 0), each.bits);
+    if (wide.code == Code::Pack || !is_packed(wide.bits))
+      names_[at] = std::move(value);
     else
-      for (size_t i = 0; i < group.members.size(); i += 4 / byte_size(each.dtype))
-        values.push_back(packed_word(group, i));
+      let(at, value);
+  }
+
+  void store_vector(const Instruction& each) {
+    const Instruction& wide = operand(each, 2);
+    std::vector<std::string> values;
+    for (size_t i = 0; i < each.width; ++i) values.push_back(element_of(wide, text(each, 2), i));
+    if (is_packed(each.bits)) values = packed_words(each.dtype, values);
     const std::string store =
-        fmt::format("{}[{}] = {}({});", buffer_name(each.bits), vector_place(group),
+        fmt::format("{}[{}] = {}({});", buffer_name(each.bits), vector_place(each),
                     element_type(each.bits), fmt::join(values, ", "));
     if (each.operands[1] == kNoValue)
       line("{}", store);
@@ -476,31 +494,28 @@ class Writer {
       line("if ({}) {{ {} }}", text(each, 1), store);
   }
 
-  void load(size_t at, const Instruction& each) {
-    if (const VectorAccess* group = neighbours(at)) {
-      if (group->first == at) load_neighbours(each, *group);
-      return;
+  // Words of as many elements as one has.
+  static std::vector<std::string> packed_words(DType dtype,
+                                               const std::vector<std::string>& values) {
+    const size_t in_word = 4 / byte_size(dtype);
+    std::vector<std::string> words((values.size() + in_word - 1) / in_word);
+    for (size_t i = 0; i < values.size(); ++i) {
+      std::string& word = words[i / in_word];
+      word += fmt::format("{}({} << {}u)", word.empty() ? "" : " | ", packed(dtype, values[i]),
+                          i % in_word * 8 * byte_size(dtype));
     }
-    const std::string value = loaded(each, guarded_place(each, at, place(each)));
-    const bool always = each.operands[1] == kNoValue;
-    let(at, always ? value : guarded(text(each, 1), arithmetic_.type(each.dtype), value));
+    return words;
   }
 
   // One element of a buffer of vectors. A distance of whole vectors is kept apart, so that stores
   // at such distances share the rest.
-  std::string part_of_vector(const Instruction& each) {
-    std::string first = place(each);
-    int64_t further = 0;
-    const Instruction& sum = operand(each, 0);
-    if (!options_.wide_index && sum.lanes > 1 && sum.code == Code::Compute && sum.op == Op::Add) {
-      const Instruction& distance = operand(sum, 1);
-      if (distance.code == Code::Constant && static_cast<int64_t>(distance.bits) % 4 == 0) {
-        first = fmt::format("u32({})", text(sum, 0));
-        further = static_cast<int64_t>(distance.bits) / 4;
-      }
+  std::string part_of_vector(const Instruction& each) const {
+    if (each.offset < 0 || each.offset % 4 != 0) {
+      const std::string at = place(each);
+      return fmt::format("{0}[({1}) >> 2u][({1}) & 3u]", buffer_name(each.bits), at);
     }
-    return fmt::format("{}[(({}) >> 2u) + {}u][({}) & 3u]", buffer_name(each.bits), first, further,
-                       first);
+    return fmt::format("{0}[(({1}) >> 2u) + {2}u][({1}) & 3u]", buffer_name(each.bits),
+                       place_without_offset(each), each.offset / 4);
   }
 
   void store(const Instruction& each) {
@@ -546,13 +561,15 @@ class Writer {
   };
 
   void open_loop(size_t at, const Instruction& each) {
-    for (size_t i = at + 1; i < program_.code.size() && program_.code[i].code == Code::Carry; ++i)
-      line("var v{} = {};", i, text(program_.code[i], 0));
-    names_[at] = fmt::format("v{}", at);
+    for (size_t i = at + 1; i < program_.code.size() && program_.code[i].code == Code::Carry; ++i) {
+      names_[i] = fresh("v");
+      line("var {} = {};", names_[i], text(program_.code[i], 0));
+    }
+    names_[at] = fresh("v");
     const Operand bounds[] = {{names_[at], DType::Index}, {text(each, 1), DType::Index}};
     const Operand step[] = {{names_[at], DType::Index}, {text(each, 2), DType::Index}};
-    line("for (var v{} = {}; {}; v{} = {}) {{", at, text(each, 0),
-         arithmetic_.compute(Op::Lt, DType::Index, bounds), at,
+    line("for (var {} = {}; {}; {} = {}) {{", names_[at], text(each, 0),
+         arithmetic_.compute(Op::Lt, DType::Index, bounds), names_[at],
          arithmetic_.compute(Op::Add, DType::Index, step));
     ++depth_;
     loops_.push_back({});
@@ -569,8 +586,9 @@ class Writer {
         return names_[static_cast<size_t>(other.first)] == name && other.first != carry;
       });
       if (changes) {
-        line("let next{} = {};", carry, name);
-        name = fmt::format("next{}", carry);
+        std::string next = fresh("next");
+        line("let {} = {};", next, name);
+        name = std::move(next);
       }
       values.push_back(std::move(name));
     }
@@ -584,16 +602,16 @@ class Writer {
 
   const Program& program_;
   const ShaderOptions& options_;
+  bool wide_index_;
   Arithmetic arithmetic_;
   Matrices matrices_;
   Halves halves_;
-  std::vector<Barrier> barriers_;
-  VectorAccesses neighbours_;
   int threads_;
   WorkgroupReductions combinations_;
   std::vector<std::string> names_;
+  std::vector<bool> is_mentioned_;    // of instructions
   std::vector<bool> never_negative_;  // of indices
-  std::vector<bool> private_;         // of locals
+  size_t names_given_ = 0;
   std::vector<Loop> loops_;
   std::string body_;
   int depth_ = 1;

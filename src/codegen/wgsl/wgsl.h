@@ -5,24 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "kernel/gpu/argument_memory.h"
 #include "kernel/program/program.h"
 
 namespace anneal::wgsl {
 
-// What is known of the memory that buffers are.
-struct Memory {
-  // By buffer: the one before it that is the same memory, and bound for both; empty: none is.
-  std::vector<int> same_as = {};
-  // By buffer: whether nothing is stored into the piece of memory it is a part of; empty: no.
-  // WebGPU wants a piece bound for reading alone, or all its parts for writing too; what is bound
-  // for reading alone need not wait for other readers.
-  std::vector<bool> only_read = {};
-  friend bool operator==(const Memory&, const Memory&) = default;
-};
-
 struct ShaderOptions {
-  bool wide_index = false;  // positions may not fit 31 bits
-  Memory memory = {};
+  ArgumentMemory memory = {};
   int subgroup = 0;  // threads of a subgroup, always so many; 0: none, or they differ
   // The adapter's units multiply matrices; otherwise that is spelled out, f16 in fast memory takes
   // a word then.
@@ -42,12 +31,7 @@ struct Shader {
 // Groups along x; beyond that they are counted in rows of so many.
 inline constexpr int64_t kGroupsInRow = 32768;
 
-// Memory of a group, and of each thread, that a program takes.
-struct LocalBytes {
-  int64_t of_group = 0, of_thread = 0;
-};
-inline constexpr int64_t kMostThreadBytes = 8192;                       // WGSL allows no more
-LocalBytes local_bytes(const Program& program, bool matrices = false);  // see ShaderOptions
+// Of what gpu_program() made (kernel/gpu/passes.h).
 Shader write_shader(const Program& program, const ShaderOptions& options = {});
 
 }  // namespace anneal::wgsl

@@ -14,19 +14,6 @@ namespace {
 
 size_t number(ValueId id) { return static_cast<size_t>(id); }
 
-bool makes_value(Code code) {
-  switch (code) {
-    case Code::Store:
-    case Code::Prefetch:
-    case Code::Next:
-    case Code::EndLoop:
-    case Code::If:
-    case Code::EndIf:
-    case Code::MatrixStore: return false;
-    default: return true;
-  }
-}
-
 std::string type_text(DType dtype, int lanes) {
   return lanes == 1 ? std::string(name(dtype)) : fmt::format("{}x{}", name(dtype), lanes);
 }
@@ -82,11 +69,27 @@ class Verifier {
     if (program_.sizes < 0) problem_ = "the number of sizes is negative";
     for (const ProgramBuffer& buffer : program_.buffers) {
       if (is_index(buffer.dtype)) problem_ = "a buffer of index elements";
+      check_vectors(buffer.width);
     }
     for (const LocalBuffer& local : program_.locals) {
       if (is_index(local.dtype)) problem_ = "a local buffer of index elements";
       if (local.elements < 0) problem_ = "a local buffer of less than no elements";
+      check_vectors(local.width);
+      if (local.space == MemorySpace::Private &&
+          (program_.threads <= 0 || local.elements % program_.threads != 0))
+        problem_ = "a private buffer that threads cannot share out";
+      if (local.space == MemorySpace::Private && local.width != 1)
+        problem_ = "a private buffer of vectors";
     }
+    if (program_.threads < 0) problem_ = "less than no threads";
+    if (program_.index_bits != 32 && program_.index_bits != 64)
+      problem_ = fmt::format("indices of {} bits", program_.index_bits);
+  }
+
+  static bool is_width(int width) { return width == 1 || width == 2 || width == 4; }
+
+  void check_vectors(int width) {
+    if (!is_width(width)) problem_ = fmt::format("a buffer of vectors of {}", width);
   }
 
   void make_available(size_t at) {
@@ -113,6 +116,12 @@ class Verifier {
     const Instruction& value = program_.code[number(id)];
     if (is_matrix(value) && !takes_matrix(instruction, i)) {
       report(fmt::format("operand {} is a matrix", i));
+      return nullptr;
+    }
+    const bool takes_wide =
+        instruction.code == Code::Element || (instruction.code == Code::Store && i == 2);
+    if (value.width > 1 && !takes_wide) {
+      report(fmt::format("operand {} is wide", i));
       return nullptr;
     }
     return &value;
@@ -150,7 +159,14 @@ class Verifier {
 
   void check(const Instruction& instruction) {
     if (instruction.lanes == 0) return report("no lanes");
+    if (program_.threads > 0 && instruction.lanes != 1 && instruction.lanes != program_.threads)
+      return report(fmt::format("{} lanes of {} threads", instruction.lanes, program_.threads));
     if (!open_loop_accepts(instruction.code)) return;
+    const bool accesses = instruction.code == Code::Load || instruction.code == Code::Store;
+    if (!is_width(instruction.width) ||
+        (instruction.width > 1 && !accesses && instruction.code != Code::Pack))
+      return report(fmt::format("a width of {}", instruction.width));
+    if (instruction.offset != 0 && !accesses) return report("an offset of no access");
     switch (instruction.code) {
       case Code::Constant:
         expect_count(instruction, 0);
@@ -178,6 +194,7 @@ class Verifier {
       case Code::Combine: return check_combine(instruction);
       case Code::Zip:
         expect_count(instruction, 2);
+        if (program_.threads > 0) report("threads cannot be zipped");
         if (instruction.lanes % 2 != 0 || instruction.bits > 1) report("zips no halves");
         expect(instruction, 0, instruction.dtype, instruction.lanes);
         return expect(instruction, 1, instruction.dtype, instruction.lanes);
@@ -189,7 +206,11 @@ class Verifier {
             !program_.buffers[instruction.bits].written) {
           report("stores to a buffer that is not written");
         }
-        return expect(instruction, 2, instruction.dtype, instruction.lanes);
+        expect(instruction, 2, instruction.dtype, instruction.lanes);
+        if (problem_.empty() && width_of(instruction.operands[2]) != instruction.width)
+          report(fmt::format("stores {} of {} elements", instruction.width,
+                             width_of(instruction.operands[2])));
+        return;
       case Code::Prefetch:
         expect_count(instruction, 1);
         expect(instruction, 0, DType::Index, 1);
@@ -203,6 +224,12 @@ class Verifier {
         expect(instruction, 0, DType::Bool, 1);
         return open(false);
       case Code::EndIf: return check_end(instruction, false);
+      case Code::Barrier:
+        expect_count(instruction, 0);
+        if (program_.threads == 0) report("a barrier where lanes are no threads");
+        if (instruction.bits == 0 || instruction.bits > (kBarrierShared | kBarrierBuffers))
+          report("a barrier for no memory");
+        return;
       case Code::MatrixZero: expect_count(instruction, 0); return check_matrix(instruction);
       case Code::MatrixLeft:
       case Code::MatrixRight:
@@ -215,6 +242,20 @@ class Verifier {
         check_matrix(instruction);
         check_matrix_access(instruction, {1});
         return expect_matrix(instruction, 2, {Code::MatrixZero, Code::MatrixMultiplyAdd});
+      case Code::Element:
+        expect_count(instruction, 1);
+        expect(instruction, 0, instruction.dtype, instruction.lanes);
+        if (problem_.empty() && (width_of(instruction.operands[0]) == 1 ||
+                                 instruction.bits >= width_of(instruction.operands[0])))
+          report(
+              fmt::format("element {} of {}", instruction.bits, width_of(instruction.operands[0])));
+        return;
+      case Code::Pack:
+        expect_count(instruction, instruction.width);
+        if (instruction.width == 1) report("packs one element");
+        for (size_t i = 0; i < instruction.width; ++i)
+          expect(instruction, i, instruction.dtype, instruction.lanes);
+        return;
     }
     report("unknown code");
   }
@@ -232,6 +273,8 @@ class Verifier {
       return report("a matrix lies in no local buffer");
     if (program_.locals[local].dtype != instruction.dtype)
       report("a matrix lies in a buffer of another dtype");
+    if (is_private(instruction.bits)) report("a matrix lies in a private buffer");
+    if (program_.buffer_width(instruction.bits) != 1) report("a matrix lies in vectors");
     expect(instruction, 0, DType::Index, instruction.lanes);
     for (size_t i : strides) {
       expect(instruction, i, DType::Index, 1);
@@ -334,6 +377,41 @@ class Verifier {
     if (instruction.operands[1] != kNoValue) {
       expect(instruction, 1, DType::Bool, instruction.lanes);
     }
+    if (is_private(instruction.bits)) check_private_access(instruction);
+    check_width(instruction);
+  }
+
+  unsigned width_of(ValueId value) const { return program_.code[number(value)].width; }
+
+  // Vectors are taken whole; of those of local buffers parts, too, and of others parts are loaded.
+  void check_width(const Instruction& instruction) {
+    const int width = instruction.width, vectors = program_.buffer_width(instruction.bits);
+    if (width != 1 && width != vectors)
+      report(fmt::format("{} elements at once of vectors of {}", width, vectors));
+    if (width != vectors && instruction.code == Code::Store &&
+        instruction.bits < program_.buffers.size())
+      report("stores a part of a vector");
+    if (width == 1 || !problem_.empty()) return;
+    auto at = [this](ValueId value) -> const Instruction& { return program_.code[number(value)]; };
+    const ValueId place = instruction.operands[0];
+    if (at(place).lanes != instruction.lanes || !is_multiple(at, place, width) ||
+        instruction.offset % width != 0)
+      report("neighbours that may be no whole vector");
+  }
+
+  bool is_private(uint64_t buffer) const {
+    return buffer >= program_.buffers.size() &&
+           program_.locals[buffer - program_.buffers.size()].space == MemorySpace::Private;
+  }
+
+  // That every thread stays with its own elements must be plain to see.
+  void check_private_access(const Instruction& instruction) {
+    auto at = [this](ValueId value) -> const Instruction& { return program_.code[number(value)]; };
+    const ValueId place = instruction.operands[0];
+    const bool own = instruction.lanes == program_.threads && at(place).lanes == 1 &&
+                     instruction.offset % program_.threads == 0 &&
+                     is_multiple(at, place, program_.threads);
+    if (!own) report(fmt::format("private b{} at what may be another thread's", instruction.bits));
   }
 
   void open(bool is_loop) { scopes_.push_back({is_loop, at_, {}, {}, {}}); }
@@ -407,6 +485,20 @@ class Verifier {
 };
 
 }  // namespace
+
+bool makes_value(Code code) {
+  switch (code) {
+    case Code::Store:
+    case Code::Prefetch:
+    case Code::Next:
+    case Code::EndLoop:
+    case Code::If:
+    case Code::EndIf:
+    case Code::Barrier:
+    case Code::MatrixStore: return false;
+    default: return true;
+  }
+}
 
 bool makes_matrix(Code code) {
   switch (code) {

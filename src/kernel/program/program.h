@@ -54,9 +54,16 @@ enum class Code : uint8_t {
   MatrixMultiplyAdd,  // operand 0, a left one, times operand 1, a right one, plus operand 2: f32.
                       // In which order and how exactly it is added is the device's own.
   MatrixStore,        // f32, operand 2, into buffer `bits`; operand 1 is the stride of rows
+  Barrier,  // the threads wait for each other: what any of them did to memory of the kinds that
+            // `bits` names (kBarrierShared, kBarrierBuffers), all of them see behind it
+  // Wide values: each lane holds several elements, in `width` of what makes them. Load, at places
+  // that are multiples of the width, and Pack make such, Element and Store take them.
+  Element,  // element `bits` of operand 0
+  Pack,     // operands side by side, as many as the width
 };
 
 inline constexpr int kMatrixSide = 16, kMatrixLanes = 32;
+inline constexpr uint64_t kBarrierShared = 1, kBarrierBuffers = 2;
 
 struct Instruction {
   Code code;
@@ -66,6 +73,8 @@ struct Instruction {
   std::array<ValueId, 4> operands{kNoValue, kNoValue, kNoValue, kNoValue};
   uint64_t bits = 0;
   bool streaming = false;  // a Store of whole aligned vectors that are not read again soon
+  uint8_t width = 1;       // of a Load, Store or Pack: neighbours that each lane has, 1, 2 or 4
+  int32_t offset = 0;      // of a Load or Store: elements that are added to the place
 
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
@@ -75,7 +84,13 @@ struct Instruction {
 struct ProgramBuffer {
   DType dtype = DType::F32;
   bool written = false;
+  int width = 1;  // its memory is vectors of so many elements, none of which is stored in part
   friend bool operator==(const ProgramBuffer&, const ProgramBuffer&) = default;
+};
+
+enum class MemorySpace : uint8_t {
+  Shared,   // by the threads of the cell, where lanes are threads
+  Private,  // element e is the own of thread e modulo the number of threads
 };
 
 // Memory of one cell's own, uninitialised, 64-byte aligned, fast: buffer number
@@ -83,6 +98,8 @@ struct ProgramBuffer {
 struct LocalBuffer {
   DType dtype = DType::F32;
   int64_t elements = 0;
+  MemorySpace space = MemorySpace::Shared;
+  int width = 1;  // its memory is vectors of so many elements
   friend bool operator==(const LocalBuffer&, const LocalBuffer&) = default;
 };
 
@@ -91,14 +108,22 @@ struct Program {
   std::vector<ProgramBuffer> buffers;  // the parameters
   std::vector<LocalBuffer> locals;
   int sizes = 0;  // symbolic sizes among the parameters
+  // Lanes are so many threads of a workgroup, each of which goes through the code: values with one
+  // lane are alike in all of them, and thread 0 stores those. 0: lanes are parts of registers.
+  int threads = 0;
+  int index_bits = 64;  // 32: no index in it needs more
   std::vector<Instruction> code;
 
   DType buffer_dtype(uint64_t number) const {
     return number < buffers.size() ? buffers[number].dtype : locals[number - buffers.size()].dtype;
   }
+  int buffer_width(uint64_t number) const {
+    return number < buffers.size() ? buffers[number].width : locals[number - buffers.size()].width;
+  }
 };
 
 bool makes_matrix(Code code);  // Carries make what they start with
+bool makes_value(Code code);
 
 // Whether an index is a multiple of a number, whatever its variables are. `at` has the instruction
 // of every value.

@@ -25,13 +25,17 @@ class Writer {
     write("program {}", program_.name);
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const ProgramBuffer& buffer = program_.buffers[i];
-      write("buffer b{} {}{}", i, name(buffer.dtype), buffer.written ? " written" : "");
+      write("buffer b{} {}{}{}", i, name(buffer.dtype), buffer.written ? " written" : "",
+            vectors(buffer.width));
     }
     for (size_t i = 0; i < program_.locals.size(); ++i) {
       const LocalBuffer& local = program_.locals[i];
-      write("local b{} {}[{}]", program_.buffers.size() + i, name(local.dtype), local.elements);
+      write("local b{} {}[{}]{}{}", program_.buffers.size() + i, name(local.dtype), local.elements,
+            local.space == MemorySpace::Private ? " private" : "", vectors(local.width));
     }
     if (program_.sizes != 0) write("sizes {}", program_.sizes);
+    if (program_.threads != 0) write("threads {}", program_.threads);
+    if (program_.index_bits != 64) write("index_bits {}", program_.index_bits);
     depth_ = 1;
     for (size_t i = 0; i < program_.code.size(); ++i) write_instruction(i, program_.code[i]);
     return std::move(out_);
@@ -43,6 +47,16 @@ class Writer {
     out_.append(2 * depth_, ' ');
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
     out_ += '\n';
+  }
+
+  static std::string vectors(int width) { return width == 1 ? "" : fmt::format(" wide {}", width); }
+
+  // ` wide 4 b3[%7 + 8]`: the width of an access, where it has one, and its place.
+  static std::string place(const Instruction& access) {
+    return fmt::format("{} b{}[%{}{}]", vectors(access.width), access.bits, access.operands[0],
+                       access.offset == 0  ? ""
+                       : access.offset < 0 ? fmt::format(" - {}", -int64_t{access.offset})
+                                           : fmt::format(" + {}", access.offset));
   }
 
   static std::string operands(const Instruction& instruction) {
@@ -81,11 +95,10 @@ class Writer {
       case Code::Combine:
         return write("%{} = {} combine {} %{}", i, type, name(instruction.op), from[0]);
       case Code::Load:
-        return write("%{} = {} load b{}[%{}]{}", i, type, instruction.bits, from[0],
-                     condition(instruction));
+        return write("%{} = {} load{}{}", i, type, place(instruction), condition(instruction));
       case Code::Store:
-        return write("{} {} b{}[%{}]{} = %{}", instruction.streaming ? "stream" : "store", type,
-                     instruction.bits, from[0], condition(instruction), from[2]);
+        return write("{} {}{}{} = %{}", instruction.streaming ? "stream" : "store", type,
+                     place(instruction), condition(instruction), from[2]);
       case Code::Prefetch: return write("prefetch b{}[%{}]", instruction.bits, from[0]);
       case Code::Loop:
         write("loop %{} = %{} below %{} by %{}", i, from[0], from[1], from[2]);
@@ -101,6 +114,12 @@ class Writer {
       case Code::EndIf:
         if (depth_ > 1) --depth_;
         return write("end");
+      case Code::Barrier:
+        return write("barrier{}{}", (instruction.bits & kBarrierShared) != 0 ? " shared" : "",
+                     (instruction.bits & kBarrierBuffers) != 0 ? " buffers" : "");
+      case Code::Element:
+        return write("%{} = {} element {} %{}", i, type, instruction.bits, from[0]);
+      case Code::Pack: return write("%{} = {} pack{}", i, type, operands(instruction));
       case Code::MatrixZero: return write("%{} = {} matrix", i, type);
       case Code::MatrixLeft:
       case Code::MatrixRight:
@@ -121,6 +140,8 @@ class Writer {
 };
 
 // ---- in
+
+constexpr int64_t kMostWidth = 4;  // as many as an instruction has operands
 
 bool is_letter_or_digit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_';
@@ -209,8 +230,8 @@ class Parser {
     if (!named_ || keyword == "program") return header(keyword);
     if (keyword == "buffer") return buffer_line();
     if (keyword == "local") return local_line();
-    if (keyword == "sizes") {
-      program_.sizes = static_cast<int>(number(std::numeric_limits<int>::max()));
+    if (int* number_of = header_number(keyword)) {
+      *number_of = static_cast<int>(number(std::numeric_limits<int>::max()));
       return;
     }
     Instruction instruction;
@@ -225,7 +246,19 @@ class Parser {
       return add(instruction);
     }
     if (keyword == "end") return end(instruction);
+    if (keyword == "barrier") {
+      instruction.code = Code::Barrier;
+      if (accept("shared")) instruction.bits |= kBarrierShared;
+      if (accept("buffers")) instruction.bits |= kBarrierBuffers;
+      return add(instruction);
+    }
     fail("expected an instruction");
+  }
+
+  int* header_number(std::string_view keyword) {
+    if (keyword == "sizes") return &program_.sizes;
+    if (keyword == "threads") return &program_.threads;
+    return keyword == "index_bits" ? &program_.index_bits : nullptr;
   }
 
   void header(std::string_view keyword) {
@@ -252,6 +285,11 @@ class Parser {
     number_of_buffer(program_.buffers.size());
     const DType of = dtype();
     program_.buffers.push_back({of, accept("written")});
+    vectors(program_.buffers.back().width);
+  }
+
+  void vectors(int& width) {
+    if (accept("wide")) width = static_cast<int>(number(kMostWidth));
   }
 
   void local_line() {
@@ -261,6 +299,8 @@ class Parser {
     expect("[");
     program_.locals.push_back({of, number()});
     expect("]");
+    if (accept("private")) program_.locals.back().space = MemorySpace::Private;
+    vectors(program_.locals.back().width);
   }
 
   void add(const Instruction& instruction) {
@@ -269,14 +309,20 @@ class Parser {
     program_.code.push_back(instruction);
   }
 
-  // `b3[%7]`, of a buffer that was declared, whose dtype it answers.
+  // `b3[%7]` or `wide 4 b3[%7 + 8]`, of a buffer that was declared.
   void place(Instruction& instruction) {
+    int width = 1;
+    vectors(width);
+    instruction.width = static_cast<uint8_t>(width);
     instruction.bits = buffer();
     const size_t buffers = program_.buffers.size() + program_.locals.size();
     if (!cursor_.failed() && instruction.bits >= buffers)
       return fail(fmt::format("there is no buffer b{}", instruction.bits));
     expect("[");
     instruction.operands[0] = value();
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    if (accept("+")) instruction.offset = static_cast<int32_t>(number(kMost));
+    if (accept("-")) instruction.offset = static_cast<int32_t>(-number(kMost));
     expect("]");
   }
   void condition(Instruction& instruction) {
@@ -402,6 +448,16 @@ class Parser {
       instruction.code = Code::Load;
       place(instruction);
       condition(instruction);
+    } else if (text == "element") {
+      instruction.code = Code::Element;
+      instruction.bits = static_cast<uint64_t>(number(kMostWidth));
+      instruction.operands[0] = value();
+    } else if (text == "pack") {
+      instruction.code = Code::Pack;
+      operands(instruction);
+      const auto used = std::ranges::count_if(instruction.operands,
+                                              [](ValueId each) { return each != kNoValue; });
+      instruction.width = static_cast<uint8_t>(used);
     } else if (text == "matrix") {
       instruction.code = Code::MatrixZero;
     } else if (text == "left" || text == "right") {

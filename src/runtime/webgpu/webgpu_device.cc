@@ -11,7 +11,7 @@
 #include "base/call_site.h"
 #include "base/os/environment.h"
 #include "base/progress.h"
-#include "codegen/wgsl/gpu_kernel.h"
+#include "codegen/wgsl/kernel_shader.h"
 #include "runtime/program/distinct_bodies.h"
 #include "runtime/webgpu/buffer_pool.h"
 #include "runtime/webgpu/pipeline_cache.h"
@@ -135,7 +135,7 @@ class GpuExecutable : public Executable {
 
  private:
   struct Variant {
-    wgsl::Memory memory;
+    ArgumentMemory memory;
     std::vector<int> buffers;  // that are bound
     std::shared_ptr<const webgpu::Pipeline> pipeline;
   };
@@ -148,7 +148,7 @@ class GpuExecutable : public Executable {
     size_t kernel;
     std::vector<int> arguments;
     std::vector<int> sizes;
-    wgsl::Memory expected;  // of its arguments, before they are known
+    ArgumentMemory expected;  // of its arguments, before they are known
   };
   // What a place is to the GPU. Its buffers keep their handles while anything is bound to them.
   struct BufferRange {
@@ -190,7 +190,7 @@ class GpuExecutable : public Executable {
     return source;
   }
 
-  const Variant* find_variant(size_t kernel, const wgsl::Memory& memory) const {
+  const Variant* find_variant(size_t kernel, const ArgumentMemory& memory) const {
     for (const Variant& known : kernels_[kernel].variants)
       if (known.memory == memory) return &known;
     return nullptr;
@@ -198,7 +198,7 @@ class GpuExecutable : public Executable {
 
   // What parts need for such memory of their arguments, all at once. Nearly always it is what was
   // expected. Nothing is kept of what fails.
-  void compile(std::span<const wgsl::Memory* const> of_parts) const {
+  void compile(std::span<const ArgumentMemory* const> of_parts) const {
     struct Fresh {
       size_t kernel;
       Variant variant;
@@ -225,7 +225,7 @@ class GpuExecutable : public Executable {
   }
 
   void compile_all() const {
-    std::vector<const wgsl::Memory*> expected;
+    std::vector<const ArgumentMemory*> expected;
     for (const Part& part : parts_) expected.push_back(&part.expected);
     compile(expected);
   }
@@ -301,8 +301,8 @@ class GpuExecutable : public Executable {
     ready.uniforms = gpu().create_buffer(bytes, "sizes");
     gpu().write(ready.uniforms, 0, std::as_bytes(std::span(words)));
 
-    std::vector<std::optional<wgsl::Memory>> memory(parts_.size());
-    std::vector<const wgsl::Memory*> wanted(parts_.size(), nullptr);
+    std::vector<std::optional<ArgumentMemory>> memory(parts_.size());
+    std::vector<const ArgumentMemory*> wanted(parts_.size(), nullptr);
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (cells[parts_[i].kernel] == 0) continue;
       std::vector<ArgumentPlace> arguments_at;

@@ -1,0 +1,28 @@
+// A kernel's body as a program for a GPU, within its limits: the one place where that is made, for
+// those who run it and for those who look at it. Needs what is known of a GPU, and no GPU.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernel/lower.h"
+
+namespace anneal {
+
+struct GpuKernel {
+  Program program;  // as lower() made it: gpu_program() goes on
+  NodeRef cells = nullptr;
+  int64_t most_elements = 0;  // of any buffer
+  std::string plan = {};      // where it was asked for: see LoweredBody
+};
+
+// In the current graph, which must be the body's own.
+GpuKernel make_gpu_kernel(const KernelBody& body, const LowerOptions& options);
+
+// Of any of its buffers, whatever its sizes are.
+int64_t most_elements(const KernelBody& body);
+
+// Whether its tiles find room in the memory of a workgroup; a body without tiles always does.
+bool fits_group(const KernelBody& body, const Capabilities& capabilities);
+
+}  // namespace anneal
