@@ -1,7 +1,6 @@
 // How products are cut on processors that are not at hand: blocks must fit the caches each of them
 // has, and cells must come out even for as many threads as it has cores.
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <vector>
 

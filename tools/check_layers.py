@@ -13,7 +13,7 @@ LAYERS = [
     "base", "ir", "rewrite", "symbolic", "tensor", "transform", "target", "body", "schedule", "kernel",
     "codegen", "runtime", "tune", "nn", "optim", "io", "models", "profile",
 ]
-GENERATED = {"anneal_version.h", "codegen_revision.h", "corpus.h"}
+GENERATED = {"anneal_version.h", "codegen_revision.h", "planner_revision.h", "corpus.h"}
 SUFFIXES = {".cc", ".h", ".def", ".inc"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
