@@ -320,7 +320,12 @@ struct CommandLine {
     CLI::Option* source =
         add_text(command, "--source", o.source, "FORM",
                  fmt::format("the kernels themselves, as {}", fmt::join(source_forms(), ", ")));
-    command.add_flag("--time", o.time, "run them, and say how long each takes")->excludes(source);
+    CLI::Option* plan = command.add_flag(
+        "--plan", o.plan, "how each is planned, what it is expected to take, and the runners-up");
+    plan->excludes(source);
+    command.add_flag("--time", o.time, "run them, and say how long each takes")
+        ->excludes(source)
+        ->excludes(plan);
     add_count(command, "--kernel", o.kernel, {.most = 1 << 24}, "only this one");
     add_device(command, o.device);
     CLI::Option* target = add_text(command, "--target", o.target, "NAME", targets_text());

@@ -70,7 +70,7 @@ double Planner::product_nanoseconds(const ProductPlan& plan) {
 }
 
 double Planner::cell_nanoseconds(const CellPlan& plan, bool row_lanes) {
-  if (groups_.empty() || plan.grid.empty()) return 0;
+  if (groups_.empty()) return 0;
   const size_t vector_axis = row_lanes ? plan.grid.back().axis : choose_vector_axis(common_axes());
   return work_of(vector_axis).nanoseconds / capabilities_.cores * imbalance(plan.grid);
 }
