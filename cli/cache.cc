@@ -13,6 +13,7 @@
 #include "cli/json.h"
 #include "cli/output.h"
 #include "runtime/cpu/kernel_folder.h"
+#include "runtime/cpu/plan_records.h"
 
 namespace anneal::cli {
 namespace {
@@ -21,6 +22,15 @@ constexpr std::array<std::string_view, 3> kActions{"show", "clear", "limit"};
 
 std::string files_text(int64_t files) {
   return fmt::format("{} {}", files, files == 1 ? "kernel" : "kernels");
+}
+
+// What anneal tune found.
+KernelFolder plans_of(const std::string& directory) {
+  return {directory, PlanRecords::kLimits, PlanRecords::kContent};
+}
+
+std::string plans_text(int64_t plans) {
+  return fmt::format("{} tuned {}", plans, plans == 1 ? "plan" : "plans");
 }
 
 std::string age_text(double seconds) {
@@ -47,12 +57,14 @@ void show(const std::string& directory, bool json) {
   const KernelFolderLimits limits = cache_limits(directory);
   const KernelFolder folder(directory, limits);
   const KernelFolder::Contents held = folder.contents();
+  const int64_t plans = plans_of(directory).contents().files;
   const std::string not_own = folder.not_own();
   if (json) {
     write(Json::object()
               .set("directory", directory)
               .set("kernels", held.files)
               .set("bytes", held.bytes)
+              .set("plans", plans)
               .set("limit_bytes", limits.bytes)
               .set("limit_kernels", limits.files)
               .set("oldest_use_s", held.oldest)
@@ -65,6 +77,7 @@ void show(const std::string& directory, bool json) {
   write(fmt::format("folder   {}\n", directory));
   write(fmt::format("holds    {}, {}\n", files_text(held.files), bytes_text(held.bytes)));
   write(fmt::format("limit    {}, {}\n", files_text(limits.files), bytes_text(limits.bytes)));
+  if (plans > 0) write(fmt::format("beside   {}\n", plans_text(plans)));
   if (held.files > 0)
     write(fmt::format("used     the newest {}, the oldest {}\n", age_text(held.newest),
                       age_text(held.oldest)));
@@ -118,6 +131,8 @@ void cache(const CacheOptions& options) {
   if (options.action == "show") return show(directory, options.json);
   if (options.action == "limit") return set_limit(directory, options.bytes, options.json);
   const KernelFolderLimits limits = cache_limits(directory);
+  const int64_t plans = plans_of(directory).clear().files;
+  if (plans > 0 && !options.json) write(fmt::format("removed {}\n", plans_text(plans)));
   show_removed(KernelFolder(directory, limits).clear(), directory, options.json, limits.bytes);
 }
 

@@ -34,6 +34,7 @@
 #include "cli/output.h"
 #include "cli/train/sample.h"
 #include "cli/train/train.h"
+#include "cli/tune.h"
 #include "licenses.h"
 #include "runtime/execute/evaluator.h"
 #include "runtime/webgpu/webgpu_device.h"
@@ -46,7 +47,7 @@ struct CommandRow {
   std::string_view group, name, arguments, does, example;
 };
 
-constexpr std::array<CommandRow, 10> kCommands{{
+constexpr std::array<CommandRow, 11> kCommands{{
     {"use", "train", "MODEL", "trains a model, shows how it goes, keeps checkpoints",
      "anneal train mlp --save mlp.safetensors"},
     {"use", "run", "MODEL", "how good a model is on data it was not trained on",
@@ -62,6 +63,8 @@ constexpr std::array<CommandRow, 10> kCommands{{
      "anneal kernels nanogpt"},
     {"measure", "bench", "NAME", "figures of ours beside those of peers, or of goals",
      "anneal bench gemm --threads 1,2"},
+    {"measure", "tune", "PROGRAM", "measures other plans for its kernels, keeps what is faster",
+     "anneal tune mlp --budget 30s"},
     {"measure", "doctor", "", "what this machine is, how fast, and what to repair",
      "anneal doctor"},
     {"other", "cache", "[ACTION]", "kernels on disk: show, clear, limit BYTES",
@@ -137,6 +140,7 @@ struct CommandLine {
   ExplainOptions explain_options;
   KernelsOptions kernels_options;
   BenchOptions bench_options;
+  TuneCommandOptions tune_options;
   DoctorOptions doctor_options;
   TrainOptions train_options;
   InferenceOptions inference_options;
@@ -157,6 +161,7 @@ struct CommandLine {
     add_explain();
     add_kernels();
     add_bench();
+    add_tune();
     CLI::App& doctor_command = add("doctor");
     add_text(doctor_command, "--adapter", doctor_options.adapter, "NAME",
              "only this GPU, by its number or a part of its name (all); software: the driver that "
@@ -255,6 +260,9 @@ struct CommandLine {
     add_text(command, "--save", o.save, "PATH", "where checkpoints go");
     add_count(command, "--save-every", o.save_every, {0, kMany},
               "steps between them (100); 0: at the end");
+    CLI::Option* tune =
+        command.add_flag("--tune", o.tune, "measure other plans for its kernels first: see tune");
+    add_text(command, "--budget", o.budget, "TIME", "of --tune, as 30s or 2m (30s)")->needs(tune);
     add_passes(command);
     command.add_flag("--json", o.json, "one object a step, as JSON");
     command.add_flag("--plain", o.plain, "lines, on a terminal too");
@@ -314,7 +322,12 @@ struct CommandLine {
     CLI::Option* source =
         add_text(command, "--source", o.source, "FORM",
                  fmt::format("the kernels themselves, as {}", fmt::join(source_forms(), ", ")));
-    command.add_flag("--time", o.time, "run them, and say how long each takes")->excludes(source);
+    CLI::Option* plan = command.add_flag(
+        "--plan", o.plan, "how each is planned, what it is expected to take, and the runners-up");
+    plan->excludes(source);
+    command.add_flag("--time", o.time, "run them, and say how long each takes")
+        ->excludes(source)
+        ->excludes(plan);
     add_count(command, "--kernel", o.kernel, {.most = 1 << 24}, "only this one");
     add_device(command, o.device);
     CLI::Option* target = add_text(command, "--target", o.target, "NAME", targets_text());
@@ -340,6 +353,17 @@ struct CommandLine {
     add_text(command, "--case", o.only, "TEXT", "only cases whose name contains this");
     add_real(command, "--seconds", o.seconds, {}, "S", "to measure one side of a row (0.5)");
     add_device(command, o.device);
+    add_json(command, o.json);
+  }
+
+  void add_tune() {
+    CLI::App& command = add("tune");
+    TuneCommandOptions& o = tune_options;
+    command.add_option("PROGRAM", o.program, programs_text())->required();
+    add_scope(command, o.forward);
+    add_text(command, "--budget", o.budget, "TIME", "to search in, as 30s or 2m (30s)");
+    add_count(command, "--threads", o.threads, kThreads, "of the CPU (all cores)");
+    add_text(command, "--device", o.device, "NAME", devices_text());
     add_json(command, o.json);
   }
 
@@ -444,6 +468,7 @@ int run_command(CommandLine& line) {
   if (line.app.got_subcommand("kernels")) return kernels(line.kernels_options), kWorked;
   if (line.app.got_subcommand("bench")) return bench(line.bench_options) ? kWorked : kFailed;
   if (line.app.got_subcommand("cache")) return cache(line.cache_options), kWorked;
+  if (line.app.got_subcommand("tune")) return tune(line.tune_options), kWorked;
   if (line.app.got_subcommand("doctor")) return doctor(line.doctor_options) ? kWorked : kFailed;
   return show_help({});
 }

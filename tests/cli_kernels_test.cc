@@ -419,3 +419,33 @@ TEST_CASE("cli: what WebGPU's library writes by itself is for --debug alone") {
   if (shell("ldconfig -p | grep -q libvulkan.so.1").code == 0) return;  // nothing to complain about
   CHECK(contains(loud.output, "Warning: Couldn't load Vulkan"));
 }
+
+TEST_CASE("cli: kernels --plan shows the plan, what it takes and the runners-up") {
+  const Json shown = json_of("kernels mlp --forward --plan --target cpu-avx2");
+  size_t several = 0;
+  for (const Json& kernel : shown["kernels"]) {
+    CHECK(kernel["plans"].size() == kernel["parts"].size());
+    for (const Json& part : kernel["plans"]) {
+      CHECK(part["tuned"].is_null());
+      REQUIRE(part["choices"].size() > 0);
+      for (const Json& choice : part["choices"]) {
+        CHECK(choice["plan"] != "");
+        CHECK(choice["expected_ns"] > 0);
+        CHECK(choice["registers"] > 0);
+        CHECK(choice["memory_bytes"] >= 0);
+      }
+      several += part["choices"].size() > 1 ? 1 : 0;
+    }
+  }
+  CHECK(several == 3);  // the products
+  const std::string text = anneal_run("kernels mlp --plan --kernel 0 --target cpu-avx2").output;
+  CHECK(contains(text, "kernel 0, part 1 of 1"));
+  CHECK(contains(text, "product grid["));
+  CHECK(contains(text, "  or product grid["));
+  CHECK(contains(text, "us expected, "));
+  // Of a workgroup, the plan that fits its memory.
+  const std::string gpu =
+      anneal_run("kernels mlp --plan --kernel 0 --target webgpu-apple-m").output;
+  CHECK(contains(gpu, "group-product"));
+  CHECK(contains(with_errors("kernels mlp --plan --time").output, "excludes"));
+}

@@ -1,7 +1,6 @@
 // How products are cut on processors that are not at hand: blocks must fit the caches each of them
 // has, and cells must come out even for as many threads as it has cores.
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -65,9 +64,9 @@ Cut cut_of(const Processor& processor, int cores, int64_t size) {
   const Schedule schedule = schedule_program(simplify_program(roots), {capabilities, {}});
   Analysis analysis(schedule.kernels.at(0).phases.at(0).at(0).body);
   Planner planner(analysis, capabilities, {});
-  std::optional<ProductPlan> plan = planner.plan_product();
-  REQUIRE(plan.has_value());
-  return {*plan, size};
+  const KernelPlan plan = planner.plan();
+  REQUIRE(std::holds_alternative<ProductPlan>(plan.kind));
+  return {std::get<ProductPlan>(plan.kind), size};
 }
 
 // The time of so many threads that take cells one after the other, in terms of what each would need

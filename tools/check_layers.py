@@ -16,7 +16,9 @@ LAYERS = [
     "codegen", "runtime", "tune", "nn", "optim", "io", "models", "profile",
 ]
 # Rooms that CMake's options leave out, each with its backend.
-BACKENDS = {"codegen/llvm": "cpu", "runtime/cpu": "cpu", "runtime/webgpu": "webgpu"}
+BACKENDS = {
+    "codegen/llvm": "cpu", "runtime/cpu": "cpu", "tune": "cpu", "runtime/webgpu": "webgpu",
+}
 # Libraries, and the one room that may include their headers.
 LIBRARIES = {"llvm": "codegen/llvm"}
 OS_ROOM = "base/os"
@@ -27,7 +29,7 @@ OS_HEADERS = {
     "semaphore", "latch", "barrier", "stop_token", "csignal", "signal.h", "random", "iostream",
 }
 HEADERS_OF_C = re.compile(r"[a-z0-9_]+\.h|(sys|arpa|net|netinet|linux|mach|bits)/.*")
-GENERATED = {"anneal_version.h", "codegen_revision.h", "corpus.h"}
+GENERATED = {"anneal_version.h", "codegen_revision.h", "planner_revision.h", "corpus.h"}
 SUFFIXES = {".cc", ".h", ".def", ".inc"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')

@@ -13,6 +13,7 @@
 #include "cli/busy.h"
 #include "cli/chosen_device.h"
 #include "cli/failure.h"
+#include "cli/inspect/kernel_plans.h"
 #include "cli/inspect/kernel_times.h"
 #include "cli/inspect/programs.h"
 #include "cli/json.h"
@@ -148,10 +149,31 @@ void write_sources(const KernelsOptions& options, const KernelListing& listing,
   }
 }
 
+// What is recorded is of the CPU that is here.
+PartPlans part_plans(const ListedPart& part, const KernelsFor& made) {
+  return plans_of(*part.part, made.capabilities, made.device && made.device->name() == "cpu");
+}
+
+void write_plans(const KernelsOptions& options, const KernelListing& listing,
+                 const KernelsFor& made) {
+  for (size_t i = 0; i < listing.kernels.size(); ++i) {
+    if (!is_wanted(options, i)) continue;
+    const ListedKernel& kernel = listing.kernels[i];
+    for (size_t j = 0; j < kernel.parts.size(); ++j) {
+      write(paint(Colour::Bold,
+                  fmt::format("kernel {}, part {} of {}, {} cells: {}", i, j + 1,
+                              kernel.parts.size(), kernel.parts[j].cells, kernel.name)) +
+            "\n");
+      write(plans_text(part_plans(kernel.parts[j], made)) + "\n");
+    }
+  }
+}
+
 void write_text(const models::ProgramRow& row, const KernelsOptions& options,
                 const KernelsFor& made, const KernelListing& listing, const KernelTimes& times) {
   if (const SourceForm* form = wanted_form(options))
     return write_sources(options, listing, *form, made);
+  if (options.plan) return write_plans(options, listing, made);
   write(fmt::format("{}: {}\n", paint(Colour::Bold, row.name), row.description));
   if (!made.device)
     write(fmt::format("target: {}, {}\n", made.target->name, made.target->description));
@@ -234,6 +256,12 @@ void write_json(const models::ProgramRow& row, const KernelsOptions& options,
     if (is_wanted(options, i)) {
       Json kernel = kernel_json(listing.kernels[i], i, form, listing.schedule, made);
       if (options.time) kernel.set("time_ns", times.seconds[i] * 1e9);
+      if (options.plan) {
+        Json plans = Json::array();
+        for (const ListedPart& part : listing.kernels[i].parts)
+          plans.add(plans_json(part_plans(part, made)));
+        kernel.set("plans", plans);
+      }
       kernels.add(kernel);
     }
   for (const UnfusedEdge& edge : listing.schedule.unfused)

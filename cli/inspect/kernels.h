@@ -19,6 +19,7 @@ struct KernelsOptions {
   Wishes wishes;
   std::string source;  // one of source_forms(): the kernels themselves instead of a table
   int kernel = -1;     // only this one
+  bool plan = false;   // how they are planned, instead of a table
   bool time = false;   // runs them, and says how long each takes
   bool json = false;
 };

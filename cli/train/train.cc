@@ -20,6 +20,7 @@
 #include "cli/train/interrupt.h"
 #include "cli/train/report.h"
 #include "cli/train/task.h"
+#include "cli/tune.h"
 
 namespace anneal::cli {
 namespace {
@@ -140,7 +141,10 @@ class Training {
 }  // namespace
 
 int train(const TrainOptions& options) {
+  const double budget = parse_budget(options.budget);
   const ChosenDevice device(options.run.device);
+  std::optional<TuneWhileCompiling> tuning;
+  if (options.tune) tuning.emplace(device.kernel_device(), budget);
   const OpenedRun run = open_run(options.run);
   return Training(options, run.settings, *run.task, run.step).run();
 }

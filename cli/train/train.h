@@ -16,6 +16,8 @@ struct TrainOptions {
   int64_t eval_every = 0;            // 0: only at the end
   int64_t save_every = 100;          // 0: only at the end
   std::string save;                  // where to
+  bool tune = false;                 // kernels, while they are compiled
+  std::string budget = "30s";        // of that
   bool json = false, plain = false;
 };
 

@@ -76,6 +76,18 @@ LoweredBody lower_for(const KernelBody& body, const LowerOptions& options) {
   return {std::move(kernel.program), kernel.cells, std::move(kernel.plan)};
 }
 
+std::vector<PlanChoice> plan_choices_for(const KernelBody& body, const LowerOptions& options) {
+  if (options.capabilities.workgroup_bytes == 0) return plan_choices(body, options);
+  LowerOptions described = options;
+  described.describe = true;
+  const LoweredBody lowered = lower_for(body, described);
+  PlanChoice choice;
+  choice.summary = lowered.plan;
+  for (const LocalBuffer& local : lowered.program.locals)
+    choice.memory_bytes += local.elements * static_cast<int64_t>(byte_size(local.dtype));
+  return {std::move(choice)};
+}
+
 const std::vector<SourceForm>& all_source_forms() {
   static const std::vector<SourceForm> all = [] {
     std::vector<SourceForm> forms{{"ir", Language::None, ir_text},

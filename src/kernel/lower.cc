@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <anneal/error.h>
+
 #include "ir/build.h"
 #include "ir/index.h"
 #include "kernel/body/axes.h"
@@ -16,6 +18,8 @@
 #include "kernel/emit/emit.h"
 #include "kernel/emit/emit_workgroup.h"
 #include "kernel/emit/product.h"
+#include "kernel/plan/plan.h"
+#include "kernel/plan/plan_check.h"
 #include "kernel/plan/plan_text.h"
 #include "symbolic/simplify.h"
 
@@ -103,30 +107,35 @@ void emit_cell(Emitter& emitter, const Analysis& analysis, const CellPlan& plan,
   });
 }
 
-// Threads with elements of their own, if that is how the device works and what does best there.
-template <typename Describe>
-std::optional<NodeRef> emit_group(Emitter& emitter, Analysis& analysis, Planner& planner,
-                                  const Describe& describe) {
-  if (planner.is_simd()) return std::nullopt;
-  if (std::optional<WorkgroupProduct> product = planner.plan_workgroup_product()) {
-    describe(*product);
-    return emit_group_product(emitter, analysis, *product);
-  }
-  if (std::optional<TransposeTile> squares = planner.plan_transpose()) {
-    describe(*squares);
-    return emit_squares(emitter, analysis, *squares);
-  }
-  if (std::optional<WorkgroupElements> elements = planner.plan_elements()) {
-    describe(*elements);
-    return emit_elements(emitter, analysis, *elements);
-  }
-  return std::nullopt;
+// Each answers how many cells there are.
+NodeRef emit_kind(Emitter& emitter, Analysis& analysis, const CellPlan& plan) {
+  if (!analysis.body().tiles.empty())
+    emitter.place_tiles(emitter.plan().row_lanes ? plan.grid.back().tile : Tile());
+  Cell cell(analysis, emitter, plan.grid);
+  NodeRef cells = cell.count();
+  emit_cell(emitter, analysis, plan, cell.ranges());
+  return cells;
+}
+NodeRef emit_kind(Emitter& emitter, Analysis& analysis, const ProductPlan& plan) {
+  Cell cell(analysis, emitter, plan.grid);
+  NodeRef cells = cell.count();
+  emit_product(emitter, analysis, plan, cell.ranges());
+  return cells;
+}
+NodeRef emit_kind(Emitter& emitter, Analysis& analysis, const WorkgroupElements& plan) {
+  return emit_elements(emitter, analysis, plan);
+}
+NodeRef emit_kind(Emitter& emitter, Analysis& analysis, const TransposeTile& plan) {
+  return emit_squares(emitter, analysis, plan);
+}
+NodeRef emit_kind(Emitter& emitter, Analysis& analysis, const WorkgroupProduct& plan) {
+  return emit_group_product(emitter, analysis, plan);
 }
 
-std::optional<ProductPlan> plan_sums(Planner& planner) {
-  if (!planner.is_simd()) return std::nullopt;
-  std::optional<ProductPlan> product = planner.plan_product();
-  return product ? product : planner.plan_column_reduction();
+NodeRef emit(const KernelPlan& plan, Analysis& analysis, CodeBuilder& code) {
+  Emitter emitter(analysis, plan, code);
+  return std::visit([&](const auto& kind) { return emit_kind(emitter, analysis, kind); },
+                    plan.kind);
 }
 
 // ---- passes over the body
@@ -202,41 +211,63 @@ const PassTable<PreparedBody, LowerOptions>& body_passes() {
   return table;
 }
 
-LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
+PreparedBody prepare(const KernelBody& body, const LowerOptions& options) {
   PreparedBody state{body};
   run_passes(body_passes(), state, options);
-  const KernelBody& prepared = state.body;
-  const bool row_lanes = state.row_lanes;
+  return state;
+}
 
-  PassRun run("plan", "plan-and-emit", "instructions");
-  run.begin();
-  Analysis analysis(prepared);
+namespace {
+
+std::vector<std::string> disabled_choices(const LowerOptions& options) {
   std::vector<std::string> disabled = options.disabled;
   const std::vector<std::string>& everywhere = pass_requests().disabled;
   disabled.insert(disabled.end(), everywhere.begin(), everywhere.end());
-  Planner planner(analysis, options.capabilities, disabled);
-  CodeBuilder code(parameters_of(body));
-  Emitter emitter(analysis, planner, code);
+  return disabled;
+}
+
+// The plan that was given, or the planner's own.
+KernelPlan plan_of(Planner& planner, const Analysis& analysis, bool row_lanes,
+                   const LowerOptions& options, std::string& refused) {
+  if (!options.plan.empty()) {
+    const std::optional<KernelPlan> given = parse_plan(options.plan, analysis, refused);
+    if (given) refused = planner.why_not(*given, row_lanes);
+    if (refused.empty()) return *given;
+  }
+  KernelPlan plan = planner.plan(row_lanes);
+  if (const std::string problem = verify(plan, analysis); !problem.empty())
+    throw InternalError("a plan is not valid: " + problem);
+  return plan;
+}
+
+}  // namespace
+
+std::vector<PlanChoice> plan_choices(const KernelBody& body, const LowerOptions& options) {
+  const PreparedBody state = prepare(body, options);
+  if (state.body.stores.empty()) return {};
+  Analysis analysis(state.body);
+  Planner planner(analysis, options.capabilities, disabled_choices(options));
+  std::vector<PlanChoice> choices;
+  for (const PlanCandidate& each : planner.candidates(state.row_lanes))
+    choices.push_back({to_text(each.plan, analysis), summary(each.plan, analysis), each.nanoseconds,
+                       registers(each.plan), cell_memory_bytes(each.plan, analysis)});
+  return choices;
+}
+
+LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
+  const PreparedBody state = prepare(body, options);
+  PassRun run("plan", "plan-and-emit", "instructions");
+  run.begin();
+  Analysis analysis(state.body);
+  Planner planner(analysis, options.capabilities, disabled_choices(options));
   LoweredBody result;
-  auto describe = [&](const auto& plan) {
-    if (options.describe) result.plan = to_text(plan, analysis);
-  };
-  if (prepared.stores.empty()) {
+  CodeBuilder code(parameters_of(body));
+  if (state.body.stores.empty()) {
     result.cells = index_const(0);
-  } else if (std::optional<NodeRef> cells = emit_group(emitter, analysis, planner, describe)) {
-    result.cells = *cells;
-  } else if (std::optional<ProductPlan> product = plan_sums(planner)) {
-    describe(*product);
-    Cell cell(analysis, emitter, product->grid);
-    result.cells = cell.count();
-    emit_product(emitter, analysis, *product, cell.ranges());
   } else {
-    const CellPlan plan = row_lanes ? planner.plan_tiles() : planner.plan_cell();
-    describe(plan);
-    if (!prepared.tiles.empty()) emitter.place_tiles(row_lanes ? plan.grid.back().tile : Tile());
-    Cell cell(analysis, emitter, plan.grid);
-    result.cells = cell.count();
-    emit_cell(emitter, analysis, plan, cell.ranges());
+    const KernelPlan plan = plan_of(planner, analysis, state.row_lanes, options, result.refused);
+    if (options.describe) result.plan = summary(plan, analysis);
+    result.cells = emit(plan, analysis, code);
   }
   result.program = std::move(code).finish();
   run.end();

@@ -81,9 +81,9 @@ Emitter::Assignment::~Assignment() {
   }
 }
 
-Emitter::Emitter(Analysis& analysis, Planner& planner, CodeBuilder& code)
+Emitter::Emitter(Analysis& analysis, const KernelPlan& plan, CodeBuilder& code)
     : analysis_(analysis),
-      planner_(planner),
+      plan_(plan),
       code_(code),
       bindings_(analysis.axis_count()),
       serving_(analysis.body().stores) {

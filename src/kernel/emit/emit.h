@@ -11,20 +11,19 @@
 
 #include "kernel/emit/code_builder.h"
 #include "kernel/plan/analysis.h"
-#include "kernel/plan/plan.h"
+#include "kernel/plan/kernel_plan.h"
+#include "kernel/plan/regions.h"
 
 namespace anneal {
 
 // Which copy of each unrolled axis: eight bits a slot.
 using Coordinate = uint64_t;
 inline constexpr int kSlotBits = 8, kSlots = 8;
-// Additions of floats that follow each other at most, before sums go on in another stage.
-inline constexpr int64_t kLongestRun = 128;
 inline Coordinate slot_mask(int slot) { return Coordinate{0xFF} << slot * kSlotBits; }
 
 class Emitter {
  public:
-  Emitter(Analysis& analysis, Planner& planner, CodeBuilder& code);
+  Emitter(Analysis& analysis, const KernelPlan& plan, CodeBuilder& code);
 
   // A part of an axis: from begin below end, values of the code.
   struct Range {
@@ -181,8 +180,7 @@ class Emitter {
   void serve(std::span<const NodeRef> stores);
 
   CodeBuilder& code() { return code_; }
-  int64_t streaming_bytes() const { return planner_.streaming_bytes(); }
-  int64_t fast_memory_bytes() const { return planner_.fast_memory_bytes(); }
+  const KernelPlan& plan() const { return plan_; }
 
  private:
   void limit(Range& range, const KernelBody::MaskedRange& reach);
@@ -281,7 +279,7 @@ class Emitter {
   void fetch(std::span<const NextRow> rows, Coordinate at);
 
   Analysis& analysis_;
-  Planner& planner_;
+  const KernelPlan& plan_;
   CodeBuilder& code_;
   std::vector<Binding> bindings_;
   std::vector<size_t> leading_;  // axes that run as one with last_, the outermost first

@@ -123,7 +123,7 @@ ValueId Emitter::tile_place(NodeRef position, Coordinate at) {
 bool Emitter::load_turned(NodeRef node, Coordinate at) {
   const AxisSet free = analysis_.free(node);
   const AxisForm& form = analysis_.form(node->source(1));
-  if (!planner_.is_simd() || form.overflow || tiles_.contains(node->source(0))) return false;
+  if (!plan_.simd || form.overflow || tiles_.contains(node->source(0))) return false;
   size_t lane_axis = analysis_.axis_count(), copy_axis = lane_axis;
   for (size_t axis : (free & bound_).list()) {
     const Binding& binding = bindings_[axis];
@@ -188,7 +188,7 @@ bool Emitter::is_streaming(NodeRef store, int lanes) {
   NodeRef elements = store->source(0)->dim(0);
   const auto element = static_cast<int64_t>(byte_size(store->dtype));
   if (store->op != Op::Store || tiles_.contains(store->source(0)) || !is_static(elements) ||
-      static_value(elements) < planner_.streaming_bytes() / element || lanes * element < 64)
+      static_value(elements) < plan_.stream_bytes / element || lanes * element < 64)
     return false;
   const AxisForm& form = analysis_.form(store->source(1));
   if (form.overflow || !form.rest.terms.empty() || form.rest.constant % lanes != 0) return false;
@@ -233,8 +233,7 @@ void Emitter::store(NodeRef store, Coordinate at) {
 // turns are neighbours. It happens with the first copy, the second answers that it was.
 bool Emitter::store_zipped(NodeRef store, Coordinate at) {
   const AxisForm& form = analysis_.form(store->source(1));
-  if (!planner_.is_simd() || store->op != Op::Store || tiles_.contains(store->source(0)) ||
-      form.overflow)
+  if (!plan_.simd || store->op != Op::Store || tiles_.contains(store->source(0)) || form.overflow)
     return false;
   if (!is_always(store->source(2)) || lanes_of(form.in_rest) > 1) return false;
   const Binding *lanes = nullptr, *copies = nullptr;

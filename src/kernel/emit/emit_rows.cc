@@ -64,7 +64,7 @@ void Emitter::keep_row(NodeRef store, const AxisLoop& loop) {
 
 std::vector<Emitter::NextRow> Emitter::next_rows(std::span<const NodeRef> stores) {
   std::vector<NextRow> rows;
-  if (tile_rows_ > 1 || analysis_.reductions().empty() || !planner_.is_simd()) return rows;
+  if (tile_rows_ > 1 || analysis_.reductions().empty() || !plan_.simd) return rows;
   std::vector<NodeRef> terms;
   for (NodeRef reduction : analysis_.reductions()) terms.push_back(reduction->source(0));
   NodeMap<char> reduced;  // buffers
@@ -84,8 +84,7 @@ std::optional<int64_t> Emitter::next_row(NodeRef load) {
   const int64_t element = static_cast<int64_t>(byte_size(load->dtype));
   NodeRef elements = load->source(0)->dim(0);
   const AxisForm& form = analysis_.form(load->source(1));
-  const bool far =
-      is_static(elements) && static_value(elements) * element > planner_.fast_memory_bytes();
+  const bool far = is_static(elements) && static_value(elements) * element > plan_.far_bytes;
   if (!far || form.overflow || lanes_of(form.in_rest) > 1 || !is_always(load->source(2)))
     return std::nullopt;
   const CodeBuilder::Scope* innermost = nullptr;

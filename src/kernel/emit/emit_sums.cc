@@ -180,7 +180,7 @@ void Emitter::reduce(NodeRef node) {
     bodies.push_back(each->source(0));
   }
   const std::vector<AxisLoop> loops =
-      planner_.plan_reduction(reductions, around, static_cast<int>(accumulators.size()));
+      plan_.reduction(reductions[0]).loops(!around.empty(), static_cast<int>(accumulators.size()));
   const size_t count = accumulators.size();
   int copies = 1, own_lanes = 1;
   size_t copied = own.list()[0];

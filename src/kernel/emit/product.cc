@@ -5,23 +5,16 @@
 
 #include "body/match_axes.h"
 #include "ir/index.h"
+#include "kernel/plan/product_layout.h"
 #include "symbolic/bounds.h"
 
 namespace anneal {
 namespace {
 
-constexpr int64_t kLine = 64;  // bytes of a cache
-// Terms of a block that is worth an addition of its own, and those that one block has at most.
-constexpr int64_t kManyTerms = 64, kLongestRunOfProduct = 1024;
+constexpr int64_t kLine = 64;                   // bytes of a cache
+constexpr int64_t kLongestRunOfProduct = 1024;  // terms that one block has at most
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-
-// Rows whose distance is a power of two would meet in the same places of a cache.
-int64_t without_conflicts(int64_t row, DType dtype) {
-  constexpr int64_t kConflict = 1024;
-  const auto bytes = static_cast<int64_t>(byte_size(dtype));
-  return row * bytes % kConflict == 0 ? row + kLine / bytes : row;
-}
 
 class ProductEmitter {
  public:
@@ -31,7 +24,8 @@ class ProductEmitter {
         code_(emitter.code()),
         analysis_(analysis),
         plan_(plan),
-        lanes_(plan.columns.tile.lanes) {
+        lanes_(plan.columns.tile.lanes),
+        stages_(sum_stages(plan, analysis)) {
     for (size_t i = 0; i < plan.grid.size(); ++i) ranges_[plan.grid[i].axis] = ranges[i];
     for (size_t axis : plan.summed) summed_.add(axis);
   }
@@ -46,12 +40,8 @@ class ProductEmitter {
 
  private:
   bool is_blocked(size_t axis) const { return plan_.grid_axis(axis).block > 1; }
-  // The axes of a side of which a cell has several elements, the outermost first.
   std::vector<size_t> blocked_axes(const ProductSide& side) const {
-    std::vector<size_t> axes;
-    for (size_t axis : side.axes)
-      if (is_blocked(axis)) axes.push_back(axis);
-    return axes;
+    return anneal::blocked_axes(plan_, side);
   }
 
   void block() {
@@ -59,12 +49,12 @@ class ProductEmitter {
     if (plan_.through_memory) sums_.push_back(layouts_of_sums());
     const size_t deep = plan_.summed[0];
     NodeRef size = analysis_.size(deep);
-    if (plan_.depth == 0 || (is_static(size) && static_value(size) <= plan_.depth)) {
+    if (is_one_block(plan_, analysis_)) {
       ranges_[deep] = emitter_.whole(deep);
       sum_block(true);
     } else {
-      const int64_t stages = choose_stages();
-      while (static_cast<int64_t>(sums_.size()) <= stages) sums_.push_back(layouts_of_sums());
+      while (static_cast<int64_t>(sums_.size()) <= stages_.after_first)
+        sums_.push_back(layouts_of_sums());
       sum_blocks(sums_.size() - 1, code_.index(0), emitter_.value(size, 0),
                  analysis_.may_be_empty(deep));
     }
@@ -73,25 +63,10 @@ class ProductEmitter {
 
   // ---- stages of long sums
 
-  // A block of many terms begins anew and is added to what those before it have come to; of few, it
-  // goes on with that. After as many as may follow each other, sums go on in another stage. Answers
-  // how many stages come after the first.
-  int64_t choose_stages() {
-    int64_t terms = plan_.depth;
-    for (size_t axis : std::span(plan_.summed).subspan(1))
-      if (terms < kManyTerms) terms *= std::max<int64_t>(1, bounds(analysis_.size(axis)).max);
-    begins_anew_ = terms >= kManyTerms;
-    blocks_of_stage_ = begins_anew_ ? kLongestRun : kLongestRun / terms;
-    const int64_t blocks = (bounds(analysis_.size(plan_.summed[0])).max - 1) / plan_.depth;
-    int64_t stages = 0;
-    for (int64_t rounds = blocks / blocks_of_stage_; rounds > 0; rounds /= kLongestRun) ++stages;
-    return stages;
-  }
-
   // The steps of the deep axis in one round of a stage.
   int64_t steps_of(size_t stage) const {
     int64_t steps = plan_.depth;
-    if (stage > 0) steps *= blocks_of_stage_;
+    if (stage > 0) steps *= stages_.blocks_of_stage;
     for (size_t i = 1; i < stage; ++i) steps *= kLongestRun;
     return steps;
   }
@@ -120,79 +95,24 @@ class ProductEmitter {
     return static_value(analysis_.size(axis));
   }
 
-  // Dimensions in the order in which they are added, each in steps over all before it.
-  struct LayoutMaker {
-    Emitter::Layout layout = {};
-    int64_t stride = 1;
-    void add(size_t axis, int64_t elements) {
-      layout.dimensions.push_back({.axis = axis, .begin = kNoValue, .stride = stride});
-      stride *= elements;
-    }
-  };
-
-  // Axes that run as one are neighbours in order; whole tiles have room behind them.
-  void add_side(LayoutMaker& maker, const ProductSide& side) const {
-    const std::vector<size_t> axes = blocked_axes(side);
-    if (axes.empty()) return;
-    const int64_t before = maker.stride;
-    for (size_t i = axes.size(); i-- > 0;) maker.add(axes[i], elements_of(axes[i]));
-    int64_t elements = round_up(maker.stride / before, side.tile.elements());
-    // A vector at the end of an inner axis goes beyond it.
-    if (axes.size() > 1) elements += lanes_;
-    maker.stride = before * round_up(elements, lanes_);
+  Emitter::Layout in_memory(const PackedLayout& packed, DType dtype) {
+    Emitter::Layout layout;
+    for (const PackedLayout::Dimension& each : packed.dimensions)
+      layout.dimensions.push_back(
+          {each.axis, kNoValue, each.stride, each.panel, each.panel_stride});
+    layout.buffer = code_.add_local(dtype, packed.elements);
+    return layout;
   }
-  void add_summed(LayoutMaker& maker) const {
-    for (size_t i = plan_.summed.size(); i-- > 0;)
-      maker.add(plan_.summed[i], elements_of(plan_.summed[i]));
-  }
-
-  // Micro-panels, as in BLIS: what one register tile reads, k step after k step, is contiguous, so
-  // that the inner loop streams and the hardware prefetcher follows it. Not for rows: the vectors
-  // that pack them would cross from one panel of a few rows into the next.
-  void add_panels(LayoutMaker& maker, size_t axis, int64_t width) const {
-    maker.add(axis, width);
-    add_summed(maker);
-    maker.layout.dimensions[0].panel = width;
-    maker.layout.dimensions[0].panel_stride = maker.stride;
-    maker.stride = maker.stride * ((elements_of(axis) + width - 1) / width) + lanes_;
-  }
-
   Emitter::Layout layout_of(const StagedOperand& operand) {
-    const ProductSide& side = operand.of_rows ? plan_.rows : plan_.columns;
-    const DType dtype = operand.node->dtype;
-    LayoutMaker maker;
-    if (summed_.contains(operand.inner)) {
-      add_summed(maker);
-      // The last vector of a row may go beyond it.
-      maker.stride = without_conflicts(round_up(maker.stride, lanes_) + lanes_, dtype);
-      add_side(maker, side);
-    } else if (const std::vector<size_t> axes = blocked_axes(side);
-               axes.size() == 1 && !operand.of_rows) {
-      add_panels(maker, axes[0], side.tile.elements());
-    } else {
-      add_side(maker, side);
-      maker.stride = without_conflicts(maker.stride, dtype);
-      add_summed(maker);
-      maker.stride += lanes_;
-    }
-    maker.layout.buffer = code_.add_local(dtype, maker.stride);
-    return maker.layout;
+    return in_memory(packed_layout(plan_, operand, analysis_), operand.node->dtype);
   }
 
   using SumLayouts = std::unordered_map<NodeRef, Emitter::Layout>;
   SumLayouts layouts_of_sums() {
     SumLayouts layouts;
-    for (NodeRef sum : plan_.sums) layouts[sum] = layout_of_sum(sum);
+    for (NodeRef sum : plan_.sums)
+      layouts[sum] = in_memory(layout_of_sum(plan_, sum, analysis_), sum->dtype);
     return layouts;
-  }
-
-  Emitter::Layout layout_of_sum(NodeRef sum) {
-    LayoutMaker maker;
-    add_side(maker, plan_.columns);
-    maker.stride = without_conflicts(maker.stride, sum->dtype);
-    add_side(maker, plan_.rows);
-    maker.layout.buffer = code_.add_local(sum->dtype, maker.stride);
-    return maker.layout;
   }
 
   // The layout with the beginnings of the current blocks.
@@ -321,7 +241,7 @@ class ProductEmitter {
     const AxisForm& form = analysis_.form(load->source(1));
     const auto bytes = static_cast<int64_t>(byte_size(load->dtype));
     const bool far =
-        is_static(elements) && static_value(elements) * bytes > emitter_.fast_memory_bytes();
+        is_static(elements) && static_value(elements) * bytes > emitter_.plan().far_bytes;
     if (!far || form.overflow || !is_constant(form.slope(plan_.summed[0]))) return 0;
     return form.slope(plan_.summed[0]).constant * kStepsAhead;
   }
@@ -378,7 +298,7 @@ class ProductEmitter {
       NodeRef elements = load->source(0)->dim(0);
       const AxisForm& form = analysis_.form(load->source(1));
       const bool far =
-          is_static(elements) && static_value(elements) * bytes > emitter_.streaming_bytes();
+          is_static(elements) && static_value(elements) * bytes > emitter_.plan().stream_bytes;
       if (!far || form.overflow || !(range.extent > 0 && range.extent % line == 0)) continue;
       const LinearForm across = form.slope(rows), along = form.slope(deep);
       if (!is_constant(across) || across.constant == 0 || !is_constant(along) ||
@@ -398,8 +318,8 @@ class ProductEmitter {
     const std::vector<Emitter::Accumulator> each = accumulators();
     Emitter::State state;
     for (const Emitter::Accumulator& one : each)
-      state.push_back(all || begins_anew_ ? emitter_.start_value(one.reduction, lanes_)
-                                          : load_sum(0, one));
+      state.push_back(all || stages_.begin_anew ? emitter_.start_value(one.reduction, lanes_)
+                                                : load_sum(0, one));
     std::vector<Emitter::Loop> loops;
     if (plan_.flat_sums)
       add_flat_loops(loops, plan_.summed, plan_.step, Emitter::Tail::Smaller);
@@ -414,7 +334,7 @@ class ProductEmitter {
           totals[i] = emitter_.advance(each[i], each[i].at | step, totals[i]);
     });
     for (size_t i = 0; i < each.size(); ++i) {
-      if (!all && begins_anew_)
+      if (!all && stages_.begin_anew)
         state[i] = emitter_.step(each[i].reduction, load_sum(0, each[i]), state[i]);
       if (plan_.through_memory)
         store_sum(0, each[i], state[i]);
@@ -456,8 +376,7 @@ class ProductEmitter {
   std::unordered_map<size_t, Emitter::Range> ranges_;
   std::unordered_map<NodeRef, Emitter::Layout> layouts_;
   std::vector<SumLayouts> sums_;  // where those of each stage lie
-  bool begins_anew_ = false;
-  int64_t blocks_of_stage_ = 1;  // that are added to the same sums
+  const SumStages stages_;
 };
 
 }  // namespace

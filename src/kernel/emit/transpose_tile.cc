@@ -55,7 +55,7 @@ class SquaresEmitter : WorkgroupEmitter {
 
  private:
   static constexpr int kSide = TransposeTile::kSide;
-  static constexpr int kStride = kSide + 1;  // so that columns lie in different banks
+  static constexpr int kStride = TransposeTile::kStride;
   static constexpr int kRows = TransposeTile::kThreads / kSide;  // that threads have at once
 
   // Threads along one axis of the square, and some rows of it each.

@@ -132,8 +132,7 @@ Emitter::State WorkgroupProductEmitter::add_some(const TermRange& range) {
 
 void WorkgroupProductEmitter::allocate_shared() {
   for (const WorkgroupOperand& operand : plan_.staged) {
-    const WorkgroupSide& side = side_of(operand);
-    const int64_t stride = side.elements() + side.neighbours;  // so that rows begin in other banks
+    const int64_t stride = plan_.staged_stride(operand.of_rows);
     placements_.push_back(
         {code_.add_local(operand.node->dtype, stride * plan_.depth), 0, stride, 1});
   }

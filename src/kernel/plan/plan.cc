@@ -43,9 +43,9 @@ Planner::Planner(Analysis& analysis, const Capabilities& capabilities,
     }
   if (widest_float > 0) widest = std::max<size_t>(4, widest_float);  // narrow ones become f32
   if (!enabled("vectorise")) return;
-  lanes_ = capabilities_.workgroup_threads > 0
-               ? capabilities_.workgroup_threads
-               : std::max(1, capabilities_.vector_bytes / static_cast<int>(widest));
+  most_lanes_ = capabilities_.workgroup_threads > 0
+                    ? capabilities_.workgroup_threads
+                    : std::max(1, capabilities_.vector_bytes / static_cast<int>(widest));
 }
 
 bool Planner::enabled(std::string_view name) const {
@@ -384,6 +384,21 @@ void Planner::choose_turned_blocks(size_t vector_axis, int64_t cells, CellPlan& 
   }
 }
 
+// Of all cells together, on one core.
+Planner::Work Planner::work_of(size_t vector_axis) {
+  Work work;
+  for (const Region& region : regions_) {
+    const bool around = vector_axis != kNoAxis && region.domain.contains(vector_axis);
+    work.nanoseconds += kInstruction * cost(region, around ? vector_axis : best_own_axis(region));
+    for (NodeRef node : region.nodes)
+      if (is_access(node))
+        work.bytes += iterations(analysis_, analysis_.free(node)) *
+                      static_cast<double>(byte_size(node->dtype));
+  }
+  work.nanoseconds = std::max(work.nanoseconds, kByte * work.bytes);
+  return work;
+}
+
 void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
   if (!is_simd()) {  // groups are many, and do little each; but no two make the same reductions
     AxisSet rows;
@@ -395,16 +410,7 @@ void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
     }
     return;
   }
-  double nanoseconds = 0, bytes = 0;
-  for (const Region& region : regions_) {
-    const bool around = vector_axis != kNoAxis && region.domain.contains(vector_axis);
-    nanoseconds += kInstruction * cost(region, around ? vector_axis : best_own_axis(region));
-    for (NodeRef node : region.nodes)
-      if (is_access(node))
-        bytes += iterations(analysis_, analysis_.free(node)) *
-                 static_cast<double>(byte_size(node->dtype));
-  }
-  nanoseconds = std::max(nanoseconds, kByte * bytes);
+  const auto [nanoseconds, bytes] = work_of(vector_axis);
   int64_t cells = static_cast<int64_t>(nanoseconds / kCellNanoseconds);
   const int64_t least =
       std::min<int64_t>(kCellsToShare, static_cast<int64_t>(nanoseconds / kWorthSharing));
@@ -497,17 +503,12 @@ CellPlan Planner::plan_cell() {
 
 // ---- reductions
 
-std::vector<AxisLoop> Planner::plan_reduction(const std::vector<NodeRef>& reductions,
-                                              const AxisSet& lanes_around, int accumulators) {
-  const AxisSet own = analysis_.listed_set(reductions[0]);
-  const Region* region = nullptr;
-  for (const Region& each : regions_)
-    if (std::find(each.heads.begin(), each.heads.end(), reductions[0]) != each.heads.end())
-      region = &each;
-  const size_t along = lanes_around.empty() && lanes_ > 1 ? best_own_axis(*region) : kNoAxis;
+std::vector<AxisLoop> Planner::reduction_loops(const Region& region, bool lanes_around, int& most) {
+  const AxisSet own = analysis_.listed_set(region.heads[0]);
+  const size_t along = !lanes_around && lanes_ > 1 ? best_own_axis(region) : kNoAxis;
   // The access that moves in the smallest steps decides the order of the loops.
   NodeRef access = nullptr;
-  for (NodeRef node : region->nodes)
+  for (NodeRef node : region.nodes)
     if (node->op == Op::Load && (analysis_.free(node) & own) == own) access = node;
   std::vector<size_t> order = own.list();
   if (access) order = by_stride(order, access, along);
@@ -517,17 +518,52 @@ std::vector<AxisLoop> Planner::plan_reduction(const std::vector<NodeRef>& reduct
   for (size_t axis : order) loops.push_back({axis, {}});
   if (along != kNoAxis) loops.back().tile.lanes = lanes_;
   if (!enabled("unroll")) return loops;
-  // Additions take about four cycles, and two of them can start in each; threads wait for memory.
-  constexpr int kInFlight = 8;
   const int lanes = loops.back().tile.lanes;
   const int64_t steps = analysis_.expected_size(loops.back().axis) / lanes;
   const bool threads = capabilities_.workgroup_threads > 0;
-  const int worthwhile = threads ? kInFlight : region->nodes.size() > 12 ? 2 : 4;
-  const int most = std::min(worthwhile, most_copies(region->nodes.size()));
-  const int wanted = std::clamp(kInFlight / std::max(1, accumulators), 1, most);
-  loops.back().tile.copies = static_cast<int>(std::clamp<int64_t>(steps, 1, wanted));
-  vectorize_accesses(*region, loops.back().axis, loops.back().tile);
+  const int worthwhile = threads ? kSumsInFlight : region.nodes.size() > 12 ? 2 : 4;
+  const int pays = std::min(worthwhile, most_copies(region.nodes.size()));
+  most = static_cast<int>(std::clamp<int64_t>(steps, 1, pays));
+  vectorize_accesses(region, loops.back().axis, loops.back().tile);
   return loops;
+}
+
+ReductionPlan Planner::plan_reduction(const Region& region) {
+  ReductionPlan plan;
+  plan.reductions = region.heads;
+  plan.alone = reduction_loops(region, false, plan.most_copies_alone);
+  plan.within_lanes = reduction_loops(region, true, plan.most_copies_within);
+  return plan;
+}
+
+// ---- all of it
+
+KernelPlan::Kind Planner::choose(bool row_lanes) {
+  if (!is_simd()) {
+    if (auto product = plan_workgroup_product()) return *std::move(product);
+    if (auto transpose = plan_transpose()) return *std::move(transpose);
+    if (auto elements = plan_elements()) return *std::move(elements);
+  } else {
+    if (auto product = plan_product()) return *std::move(product);
+    if (auto columns = plan_column_reduction()) return *std::move(columns);
+  }
+  return row_lanes ? plan_tiles() : plan_cell();
+}
+
+KernelPlan Planner::plan(bool row_lanes) {
+  // What an earlier plan came to must not be seen.
+  lanes_ = most_lanes_;
+  turned_axis_ = kNoAxis;
+  groups_have_rows_ = false;
+  KernelPlan plan;
+  plan.simd = is_simd();
+  plan.row_lanes = row_lanes;
+  plan.far_bytes = capabilities_.fast_memory_bytes;
+  plan.stream_bytes = capabilities_.streaming_bytes;
+  plan.kind = choose(row_lanes);
+  for (const Region& region : regions_)
+    if (region.is_reduction) plan.reductions.push_back(plan_reduction(region));
+  return plan;
 }
 
 }  // namespace anneal

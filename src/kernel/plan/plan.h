@@ -6,84 +6,24 @@
 #include <string>
 #include <vector>
 
+#include "kernel/plan/kernel_plan.h"
 #include "kernel/plan/regions.h"
-#include "kernel/plan/workgroup_plan.h"
 #include "target/capabilities.h"
 
 namespace anneal {
 
-// A piece of an axis that is worked on at once.
-struct Tile {
-  int lanes = 1;   // neighbours in one vector
-  int copies = 1;  // such vectors, or scalars, one after the other
-  // So many copies are next to each other, and lanes as far apart; where lanes are threads.
-  int neighbours = 1;
-  int elements() const { return lanes * copies; }
-  // From the first element to that of a copy in the first lane.
-  int64_t distance(int copy) const {
-    return int64_t{copy / neighbours} * lanes * neighbours + copy % neighbours;
-  }
+// A way to run a body, and what it is expected to take.
+struct PlanCandidate {
+  KernelPlan plan;
+  double nanoseconds = 0;  // on all cores; 0: it is not known
 };
 
-struct AxisLoop {
-  size_t axis;
-  Tile tile;
-};
-
-// Stores that are made in the same loops, the outermost first.
-struct StorePlan {
-  std::vector<NodeRef> stores;
-  std::vector<AxisLoop> loops;
-  size_t block_axis = AxisSet::kMost;  // around them and their neighbours that have it, too
-};
-
-// An axis whose blocks are spread over the cells of the grid.
-struct GridAxis {
-  size_t axis;
-  int64_t block;  // elements of one cell; the last one may have fewer
-  Tile tile;      // in which the cell goes through its block
-};
-
-struct CellPlan {
-  std::vector<GridAxis> grid;  // outermost first
-  std::vector<StorePlan> stores;
-};
-
-// A value that is computed once for a block and kept in memory of the cell.
-struct StagedOperand {
-  NodeRef node;
-  bool of_rows;
-  size_t inner;                    // the axis whose elements are neighbours there
-  size_t turned = AxisSet::kMost;  // the axis whose elements are neighbours in memory, if another
-  // So many of the reduced axes, the last ones, are neighbours in memory as they are staged.
-  size_t flat = 0;
-  // So many axes of its side, the last ones, are packed as one: they lie so, but for conditions.
-  size_t together = 1;
-};
-
-// The axes of the rows of a product, or of its columns, the outermost first. Where there are
-// several they run as one: then what depends on them is staged, or lies in memory as if they were.
-struct ProductSide {
-  std::vector<size_t> axes;
-  Tile tile;
-};
-
-// Sums of products, as of matrices: what depends on the rows meets what depends on the columns. A
-// tile of rows and columns is summed in registers; columns are the lanes.
-struct ProductPlan {
-  std::vector<NodeRef> sums;  // over the same axes
-  std::vector<NodeRef> stores;
-  std::vector<GridAxis> grid;  // outermost first
-  ProductSide rows, columns;
-  std::vector<size_t> summed;  // the reduced axes; the first one is taken in blocks
-  int64_t depth;               // elements of such a block; 0: all of them
-  Tile step;                   // terms of a sum that are added one after the other
-  std::vector<StagedOperand> staged;
-  bool through_memory;  // sums stay in memory of the cell until the stores
-  bool flat_sums;       // the reduced axes can run as one
-  bool flat_stores;     // what is stored lies as if the columns were one axis
-
-  const GridAxis& grid_axis(size_t axis) const;
+// What of a product is given instead of chosen; the rest follows.
+struct ProductPins {
+  int row_copies = 0, column_copies = 0;
+  int64_t depth = 0;
+  std::vector<int64_t> blocks = {};         // of the grid's axes
+  int64_t most_rows = 0, most_columns = 0;  // of a block, instead of those
 };
 
 class Planner {
@@ -91,16 +31,32 @@ class Planner {
   Planner(Analysis& analysis, const Capabilities& capabilities,
           const std::vector<std::string>& disabled);
 
-  int64_t streaming_bytes() const { return capabilities_.streaming_bytes; }
-  int64_t fast_memory_bytes() const { return capabilities_.fast_memory_bytes; }
-  // Whether values can move between lanes.
-  bool is_simd() const { return capabilities_.workgroup_threads == 0; }
+  // What does best, of all ways there are. `row_lanes`: of a body whose tiles are rows.
+  KernelPlan plan(bool row_lanes = false);
+  // The same first, then other ways that may do better than they are expected to, the most
+  // promising first.
+  std::vector<PlanCandidate> candidates(bool row_lanes = false);
+  // Why a plan is none that this planner could make; empty: it is one. Such a plan computes what
+  // the body does, wherever its text comes from.
+  std::string why_not(const KernelPlan& plan, bool row_lanes = false);
 
+ private:
+  bool is_simd() const { return capabilities_.workgroup_threads == 0; }
+  KernelPlan::Kind choose(bool row_lanes);
   CellPlan plan_cell();
   // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.
   CellPlan plan_tiles();
   // Where the body is a product, and it pays to treat it as one.
-  std::optional<ProductPlan> plan_product();
+  std::optional<ProductPlan> plan_product(const ProductPins& pins = {});
+  static ProductPins pins_of(const ProductPlan& plan);
+  std::string why_not_legal(const ProductPlan& plan);
+  std::vector<ProductPins> product_variants(const ProductPlan& chosen);
+  // Of a product on all cores.
+  double product_nanoseconds(const ProductPlan& plan);
+  double cell_nanoseconds(const CellPlan& plan, bool row_lanes);
+  double nanoseconds(const KernelPlan& plan);
+  // Cells that the busiest core has, for each that a core has on average.
+  double imbalance(std::span<const GridAxis> grid) const;
   // Sums of long columns, for which rows are read from end to end: a product without rows.
   std::optional<ProductPlan> plan_column_reduction();
   // Of groups of threads: elements one by one, and products; where that is better than a group for
@@ -108,12 +64,10 @@ class Planner {
   std::optional<WorkgroupElements> plan_elements();
   std::optional<TransposeTile> plan_transpose();
   std::optional<WorkgroupProduct> plan_workgroup_product();
-  // Loops for reductions over the same axes, given which axes have lanes around them, and how many
-  // accumulators there are before the reduced axes bring copies of their own.
-  std::vector<AxisLoop> plan_reduction(const std::vector<NodeRef>& reductions,
-                                       const AxisSet& lanes_around, int accumulators);
+  // Loops for reductions over the same axes.
+  ReductionPlan plan_reduction(const Region& region);
+  std::vector<AxisLoop> reduction_loops(const Region& region, bool lanes_around, int& most);
 
- private:
   const Region* heaviest_sum() const;
   // What the terms of a sum are made of: subexpressions that change with the summed axes and with
   // rows or columns but not with both, as large as they can be.
@@ -127,8 +81,9 @@ class Planner {
                                 const std::vector<NodeRef>& there);
   bool can_flatten(std::span<const NodeRef> roots, std::span<const size_t> axes,
                    std::span<const NodeRef> known = {});
-  void choose_product_tile(ProductPlan& plan) const;
-  void choose_product_blocks(ProductPlan& plan, const Region& region);
+  void choose_product_tile(ProductPlan& plan, const ProductPins& pins) const;
+  void choose_depth(ProductPlan& plan, const ProductPins& pins) const;
+  void choose_product_blocks(ProductPlan& plan, const Region& region, const ProductPins& pins);
   void choose_staged(ProductPlan& plan, const Region& region, const Operands& operands);
   void choose_flat(ProductPlan& plan, const Operands& operands);
   void choose_together(ProductPlan& plan);
@@ -178,6 +133,10 @@ class Planner {
   int threads_of_rows(size_t vector_axis);
   int copies_of_stream(const Region& region, size_t axis) const;
   std::vector<size_t> by_stride(const std::vector<size_t>& axes, NodeRef access, size_t last);
+  struct Work {
+    double nanoseconds = 0, bytes = 0;
+  };
+  Work work_of(size_t vector_axis);
   void choose_blocks(size_t vector_axis, CellPlan& plan);
   void choose_turned_blocks(size_t vector_axis, int64_t cells, CellPlan& plan);
 
@@ -186,6 +145,8 @@ class Planner {
   std::vector<std::string> disabled_;
   std::vector<std::vector<NodeRef>> groups_;
   std::vector<Region> regions_;
+  int most_lanes_ = 1;  // by what is computed
+  // Of the plan that is being made.
   int lanes_ = 1;
   size_t turned_axis_ = kNoAxis;   // along which loads are transposed
   bool groups_have_rows_ = false;  // each for one result, whose terms its threads share

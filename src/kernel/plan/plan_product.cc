@@ -9,39 +9,15 @@
 #include <numeric>
 
 #include "kernel/plan/plan.h"
+#include "kernel/plan/product_cost.h"
 
 namespace anneal {
 namespace {
-
-// Multiply-adds of vectors in a nanosecond, roughly; what packing an element costs in them.
-constexpr double kStepsPerNanosecond = 3.0;
-constexpr double kPackContiguous = 0.3, kPackSecond = 0.5, kPackTurned = 0.6, kPackScattered = 1.6;
-constexpr double kStoreScattered = 1.6;
-
-// Below these nothing is gained: there is too little to use twice.
-constexpr double kFewestRows = 3, kFewestSteps = 4096;
-
-constexpr double kCellNanoseconds = 40e3;
-constexpr double kCellsToShare = 16, kFewestCells = 4;
-// Load balance: more cells than enough where the busiest core gains by them, up to so many a core,
-// each worth handing to a thread.
-constexpr double kFewCores = 4, kMostCellsOfCore = 6, kEvener = 0.95, kFewestNanoseconds = 10e3;
-constexpr double kWorthPacking = 0.04;  // part of all steps that more cells may cost
-constexpr int64_t kSmallestBlock = 64;
-constexpr double kVectorsTogether = 4;
-constexpr int64_t kShortSum = 8;        // steps of a loop that are too few for it
-constexpr int64_t kDeepest = 384;       // steps of a sum that one block of it takes
-constexpr double kEnoughColumns = 512;  // for one block
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 }  // namespace
-
-const GridAxis& ProductPlan::grid_axis(size_t axis) const {
-  return *std::find_if(grid.begin(), grid.end(),
-                       [&](const GridAxis& each) { return each.axis == axis; });
-}
 
 Planner::Operands Planner::operands_of(const Region& region, size_t rows, size_t columns) {
   Operands operands;
@@ -185,7 +161,7 @@ double Planner::pack_cost(NodeRef operand, size_t last, bool of_rows,
   const size_t second = axis_of_stride(operand, within, Stride::Two, preferred);
   if (second != kNoAxis && (second == last || (of_rows && unit == kNoAxis)))
     each = std::min(each, kPackSecond * full / speed(second));
-  if (!is_plain(operand)) each *= 1.5;
+  if (!is_plain(operand)) each *= kPackComputed;
   return std::min(each, kPackScattered) * iterations(analysis_, analysis_.free(operand));
 }
 
@@ -236,21 +212,24 @@ std::vector<size_t> Planner::summed_order(const Region& region, const Operands& 
 }
 
 // As many sums as there are registers, in the shape that wastes least at the edges.
-void Planner::choose_product_tile(ProductPlan& plan) const {
+void Planner::choose_product_tile(ProductPlan& plan, const ProductPins& pins) const {
   const int heads = static_cast<int>(plan.sums.size());
   const auto down = static_cast<int64_t>(extent(plan.rows.axes));
   const auto across = ceil_div(static_cast<int64_t>(extent(plan.columns.axes)), lanes_);
   plan.columns.tile.lanes = lanes_;
   if (!enabled("unroll")) return;
+  if (pins.row_copies > 0) {
+    plan.rows.tile.copies = pins.row_copies;
+    plan.columns.tile.copies = pins.column_copies;
+    return;
+  }
   double least = 1e300;
   for (int vectors = 1; vectors <= std::min<int64_t>(4, across); ++vectors)
     for (int count = 1; count <= std::min<int64_t>(16, down); ++count) {
       // The sums, the vectors they need and the element that is spread over lanes.
       if (heads * count * vectors + vectors + 1 > capabilities_.vector_registers) break;
       const double full = static_cast<double>(round_up(down, count));
-      const double loads = 0.12 / count + 0.12 / vectors + (across % vectors == 0 ? 0 : 0.03);
-      const double idle = heads * count * vectors < 8 ? 0.5 : 0;  // sums wait for each other
-      const double cost = full * (1 + loads + idle);
+      const double cost = full * tile_cost({count, vectors, heads, across % vectors == 0});
       if (cost >= least) continue;
       least = cost;
       plan.rows.tile.copies = count;
@@ -385,33 +364,52 @@ int64_t Planner::block_side(ProductPlan& plan, const ProductSide& side, int64_t 
   return inside;
 }
 
-void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
-  // Depth: the largest reduced axis is taken in blocks, the others as a whole.
+// Depth: the largest reduced axis is taken in blocks, the others as a whole.
+void Planner::choose_depth(ProductPlan& plan, const ProductPins& pins) const {
+  plan.depth = 0;
+  if (plan.staged.empty()) return;
+  if (pins.depth > 0) {
+    plan.depth = pins.depth;
+    return;
+  }
   const auto inner = static_cast<int64_t>(extent(std::span(plan.summed).subspan(1)));
   const int64_t deep = analysis_.expected_size(plan.summed[0]);
   const int64_t most = std::max<int64_t>(1, kDeepest / inner);
   // Up to half as much again is better than a second block.
   const int64_t blocks = deep * 2 <= most * 3 ? 1 : ceil_div(deep, most);
   plan.depth = ceil_div(deep, blocks);
-  if (blocks > 1) {
-    // Whole vectors, and no smaller block at the end, where that can be had nearby.
-    const int64_t unit = std::min<int64_t>(lanes_ / std::gcd<int64_t>(lanes_, inner), most);
-    plan.depth = round_up(plan.depth, unit);
-    for (int64_t depth = most; depth > most / 2; --depth)
-      if (deep % depth == 0 && depth % unit == 0) {
-        plan.depth = depth;
-        break;
-      }
-  }
-  if (plan.staged.empty()) plan.depth = 0;
+  if (blocks == 1) return;
+  // Whole vectors, and no smaller block at the end, where that can be had nearby.
+  const int64_t unit = std::min<int64_t>(lanes_ / std::gcd<int64_t>(lanes_, inner), most);
+  plan.depth = round_up(plan.depth, unit);
+  for (int64_t depth = most; depth > most / 2; --depth)
+    if (deep % depth == 0 && depth % unit == 0) {
+      plan.depth = depth;
+      break;
+    }
+}
+
+void Planner::choose_product_blocks(ProductPlan& plan, const Region& region,
+                                    const ProductPins& pins) {
+  choose_depth(plan, pins);
+  const auto inner = static_cast<int64_t>(extent(std::span(plan.summed).subspan(1)));
+  const int64_t deep = analysis_.expected_size(plan.summed[0]);
   const bool one_block =
       plan.staged.empty() || (is_static(analysis_.size(plan.summed[0])) && plan.depth >= deep);
   size_t work = 0;
   for (const Region& each : regions_)
     if (!each.is_reduction) work += each.nodes.size();
-  constexpr size_t kLightStores = 10;
   plan.through_memory = !one_block || work > kLightStores || !plan.flat_stores;
 
+  if (!pins.blocks.empty()) {
+    for (size_t i = 0; i < plan.grid.size(); ++i) plan.grid[i].block = pins.blocks[i];
+    return;
+  }
+  if (pins.most_rows > 0) {
+    block_side(plan, plan.rows, pins.most_rows);
+    block_side(plan, plan.columns, pins.most_columns);
+    return;
+  }
   // Rows and columns: what is packed of each fits its share of fast memory. Smaller, until there
   // are enough cells to share among threads.
   const int64_t share =
@@ -424,7 +422,7 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region) {
   const double steps =
       iterations(analysis_, region.domain) / lanes_ * static_cast<double>(region.heads.size());
   const double nanoseconds = steps / kStepsPerNanosecond;
-  const double wanted = std::min(kCellsToShare, nanoseconds / kCellNanoseconds);
+  const double wanted = std::min(kProductCellsToShare, nanoseconds / kProductCellNanoseconds);
   auto count_of = [&](const ProductSide& side) {
     double count = 1;
     for (size_t axis : side.axes)
@@ -508,7 +506,7 @@ Planner::Sides Planner::choose_sides(const Region& region) {
   return sides;
 }
 
-std::optional<ProductPlan> Planner::plan_product() {
+std::optional<ProductPlan> Planner::plan_product(const ProductPins& pins) {
   const Region* region = enabled("tile") ? heaviest_sum() : nullptr;
   if (!region || iterations(analysis_, region->domain) < kFewestSteps) return std::nullopt;
   const AxisSet common = common_axes();
@@ -523,11 +521,12 @@ std::optional<ProductPlan> Planner::plan_product() {
   plan.summed = summed_order(*region, operands);
   for (size_t axis : by_stride(common.list(), groups_[0][0], columns))
     plan.grid.push_back({axis, 1, {}});
-  choose_product_tile(plan);
+  if (!pins.blocks.empty() && pins.blocks.size() != plan.grid.size()) return std::nullopt;
+  choose_product_tile(plan, pins);
   choose_staged(plan, *region, operands);
   choose_flat(plan, operands);
-  choose_product_tile(plan);
-  choose_product_blocks(plan, *region);
+  choose_product_tile(plan, pins);
+  choose_product_blocks(plan, *region, pins);
   choose_together(plan);
   for (GridAxis& axis : plan.grid) {
     if (plan.rows.axes.size() == 1 && axis.axis == plan.rows.axes[0]) axis.tile = plan.rows.tile;

@@ -248,8 +248,7 @@ std::optional<WorkgroupProduct> Planner::plan_workgroup_product() {
   auto bytes = [&](int64_t depth) {
     int64_t all = 0;
     for (const WorkgroupOperand& operand : plan.staged) {
-      const WorkgroupSide& side = operand.of_rows ? plan.rows : plan.columns;
-      all += (side.elements() + side.neighbours) * depth *
+      all += plan.staged_stride(operand.of_rows) * depth *
              std::max<int64_t>(4, static_cast<int64_t>(byte_size(operand.node->dtype)));
     }
     return all;

@@ -22,6 +22,7 @@ struct WorkgroupElements {
 // lie, and turned in the memory of the group.
 struct TransposeTile {
   static constexpr int kSide = 32, kThreads = 256;
+  static constexpr int kStride = kSide + 1;  // so that columns lie in different banks
   std::vector<NodeRef> stores;
   std::vector<size_t> others;  // axes, the outermost first
   size_t along, across;        // axes: results lie along the first, what is turned along the second
@@ -79,6 +80,12 @@ struct WorkgroupProduct {
   static constexpr int64_t kSumStride = 20, kSumElements = kMatrixSide * kSumStride;
   static constexpr int kRowsOfThread = 2, kColumnsOfThread = 4;
   int threads() const { return rows.threads * columns.threads; }
+  // Without matrix units: from one term of a staged operand to the next, so that rows begin in
+  // other banks.
+  int64_t staged_stride(bool of_rows) const {
+    const WorkgroupSide& side = of_rows ? rows : columns;
+    return side.elements() + side.neighbours;
+  }
   int64_t terms_of_round() const { return depth * blocks; }
 };
 

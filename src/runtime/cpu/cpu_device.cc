@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
+#include "base/notice.h"
 #include "base/os/huge_memory.h"
 #include "base/os/machine.h"
 #include "base/progress.h"
@@ -14,6 +15,7 @@
 #include "kernel/lower.h"
 #include "runtime/cpu/kernel_cache.h"
 #include "runtime/cpu/memory.h"
+#include "runtime/cpu/plan_records.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/program/distinct_bodies.h"
 #include "symbolic/index_program.h"
@@ -44,6 +46,20 @@ class CpuMemory : public DeviceMemory {
 
 std::byte* address(BufferRef place) { return static_cast<std::byte*>(place.memory) + place.offset; }
 
+// With the plan that a search found, where there is one. Records are of kernels that every pass has
+// seen.
+LoweredBody lower_as_recorded(const KernelBody& body, const Capabilities& capabilities) {
+  LowerOptions options{.capabilities = capabilities};
+  if (pass_requests().disabled.empty())
+    if (std::optional<PlanRecord> record = plan_records().find(body))
+      options.plan = std::move(record->plan);
+  LoweredBody lowered = lower(body, options);
+  if (!lowered.refused.empty())
+    notice(fmt::format("a tuned plan is not used: {}", lowered.refused),
+           "anneal cache clear removes it, anneal tune finds another one");
+  return lowered;
+}
+
 class CpuExecutable : public Executable {
  public:
   CpuExecutable(const Schedule& schedule, std::span<const NodeRef> variables,
@@ -55,7 +71,7 @@ class CpuExecutable : public Executable {
     const auto count = static_cast<int64_t>(distinct.bodies.size());
     for (const KernelBody* body : distinct.bodies) {
       report_progress({"lower", static_cast<int64_t>(programs.size()), count});
-      LoweredBody lowered = lower(*body, {.capabilities = capabilities});
+      LoweredBody lowered = lower_as_recorded(*body, capabilities);
       programs.push_back(std::move(lowered.program));
       cells.push_back(lowered.cells);
     }
@@ -163,6 +179,7 @@ class CpuDevice : public Device {
   const Capabilities& capabilities() const override { return capabilities_; }
   std::unique_ptr<Executable> compile(const Schedule& schedule,
                                       std::span<const NodeRef> variables) override {
+    run_plan_search(schedule, *this);
     return std::make_unique<CpuExecutable>(schedule, variables, capabilities_);
   }
 

@@ -21,7 +21,6 @@
 namespace anneal {
 namespace {
 
-constexpr std::string_view kSuffix = ".kernel";
 constexpr std::string_view kLimitFile = "/kernels/limit";
 constexpr uint64_t kMaxFileBytes = uint64_t{64} << 20;
 constexpr unsigned kOwnMode = 0600;
@@ -41,8 +40,6 @@ KernelFolder::Contents contents_of(std::span<const FileEntry> files) {
 bool is_within(const KernelFolder::Contents& held, const KernelFolderLimits& limits) {
   return held.bytes <= limits.bytes && held.files <= limits.files;
 }
-
-std::string name_of(const Key& key) { return to_text(key) + std::string(kSuffix); }
 
 }  // namespace
 
@@ -78,20 +75,25 @@ bool keep_cache_limit(const std::string& directory, int64_t bytes) {
 
 // ---- the folder
 
-KernelFolder::KernelFolder(std::string path, const KernelFolderLimits& limits)
-    : path_(std::move(path)), limits_(limits) {}
+KernelFolder::KernelFolder(std::string path, const KernelFolderLimits& limits,
+                           const FolderContent& content)
+    : path_(std::move(path)), limits_(limits), content_(content) {}
+
+std::string KernelFolder::name_of(const Key& key) const {
+  return to_text(key) + std::string(content_.suffix);
+}
 
 void KernelFolder::tell(const std::string& not_own) {
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(told_, true)) return;
   }
-  notice(fmt::format("compiled kernels on disk are not used: {}", not_own),
+  notice(fmt::format("{} on disk are not used: {}", content_.what, not_own),
          "chmod 700 what is yours, or name a folder of your own in ANNEAL_CACHE_DIR");
 }
 
 std::string KernelFolder::not_own() const {
-  for (const std::string& folder : {path_, kernels()})
+  for (const std::string& folder : {path_, own()})
     if (const std::string why = why_not_own(folder); !why.empty())
       return fmt::format("{} {}", folder, why);
   return "";
@@ -100,7 +102,7 @@ std::string KernelFolder::not_own() const {
 std::vector<std::optional<std::string>> KernelFolder::read_all(std::span<const Key> keys) {
   std::vector<std::optional<std::string>> files(keys.size());
   if (path_.empty()) return files;
-  const OwnFolder folder(path_, std::array<std::string, 1>{"kernels"});
+  const OwnFolder folder(path_, std::array<std::string, 1>{std::string(content_.folder)});
   for (size_t i = 0; i < keys.size(); ++i) {
     const std::string name = name_of(keys[i]);
     OwnFile file = folder.read(std::array{name.substr(0, 2), name}, kMaxFileBytes);
@@ -112,8 +114,8 @@ std::vector<std::optional<std::string>> KernelFolder::read_all(std::span<const K
 
 void KernelFolder::write(const Key& key, std::string_view bytes) {
   if (path_.empty()) return;
-  const std::string name = name_of(key), part = kernels() + "/" + name.substr(0, 2);
-  if (!make_own_folder(path_) || !make_own_folder(kernels()) || !make_own_folder(part)) return;
+  const std::string name = name_of(key), part = own() + "/" + name.substr(0, 2);
+  if (!make_own_folder(path_) || !make_own_folder(own()) || !make_own_folder(part)) return;
   if (const std::string why = not_own(); !why.empty()) return tell(why);
   if (!write_file_atomically(part + "/" + name, bytes, kOwnMode)) return;
   const std::lock_guard lock(mutex_);
@@ -128,7 +130,7 @@ void KernelFolder::write(const Key& key, std::string_view bytes) {
 std::vector<std::string> KernelFolder::parts() const {
   std::vector<std::string> folders;
   std::error_code error;
-  std::filesystem::directory_iterator at(kernels(), error);
+  std::filesystem::directory_iterator at(own(), error);
   for (; !error && at != std::filesystem::directory_iterator(); at.increment(error))
     if (std::error_code gone; at->is_directory(gone)) folders.push_back(at->path().string());
   return folders;
@@ -137,7 +139,7 @@ std::vector<std::string> KernelFolder::parts() const {
 std::vector<FileEntry> KernelFolder::list() const {
   std::vector<FileEntry> files;
   for (const std::string& part : parts()) {
-    std::vector<FileEntry> more = list_files(part, kSuffix);
+    std::vector<FileEntry> more = list_files(part, content_.suffix);
     files.insert(files.end(), more.begin(), more.end());
   }
   return files;
@@ -148,7 +150,7 @@ KernelFolder::Contents KernelFolder::contents() const { return contents_of(list(
 KernelFolder::Contents KernelFolder::remove_oldest(const KernelFolderLimits& limits) {
   for (const std::string& part : parts()) remove_abandoned_in(part);
   // Earlier versions had all of them side by side, and no longer read them.
-  std::vector<FileEntry> removed = list_files(path_, kSuffix);
+  std::vector<FileEntry> removed = list_files(path_, content_.suffix);
   std::vector<FileEntry> files = list();
   held_ = contents_of(files);
   if (!is_within(*held_, limits)) {

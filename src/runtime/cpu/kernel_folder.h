@@ -21,6 +21,12 @@ struct KernelFolderLimits {
   int64_t files = 20'000;
 };
 
+// What is kept, in a folder of its own below the cache.
+struct FolderContent {
+  std::string_view folder = "kernels", suffix = ".kernel";
+  std::string_view what = "compiled kernels";  // in messages
+};
+
 // $ANNEAL_CACHE_DIR, else $XDG_CACHE_HOME/anneal, else ~/.cache/anneal; ANNEAL_CACHE=0: none.
 std::string default_cache_directory();
 // What ANNEAL_CACHE_LIMIT says, else what was kept in the folder, else the default. An error where
@@ -33,7 +39,8 @@ bool keep_cache_limit(const std::string& directory, int64_t bytes);
 class KernelFolder {
  public:
   // Nothing is kept where `path` is empty.
-  KernelFolder(std::string path, const KernelFolderLimits& limits);
+  KernelFolder(std::string path, const KernelFolderLimits& limits,
+               const FolderContent& content = {});
 
   // Marks them as used. What others could have written is not read: one notice says so.
   std::vector<std::optional<std::string>> read_all(std::span<const Key> keys);
@@ -53,7 +60,8 @@ class KernelFolder {
   std::string not_own() const;
 
  private:
-  std::string kernels() const { return path_ + "/kernels"; }
+  std::string own() const { return path_ + "/" + std::string(content_.folder); }
+  std::string name_of(const Key& key) const;
   std::vector<std::string> parts() const;  // its folders
   std::vector<FileEntry> list() const;
   void tell(const std::string& not_own);
@@ -61,6 +69,7 @@ class KernelFolder {
 
   std::string path_;
   KernelFolderLimits limits_;
+  FolderContent content_;
   std::mutex mutex_;              // of what follows
   std::optional<Contents> held_;  // once it was counted
   bool told_ = false;

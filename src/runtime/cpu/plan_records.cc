@@ -1,0 +1,156 @@
+// Layout: a line with the format, one with the checksum of what follows; the length of the
+// identity, and it; what was measured; the plan.
+#include "runtime/cpu/plan_records.h"
+
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "anneal_version.h"
+#include "base/key.h"
+#include "base/notice.h"
+#include "codegen/llvm/compile.h"
+#include "planner_revision.h"
+#include "runtime/cpu/cpu_device.h"
+
+namespace anneal {
+namespace {
+
+constexpr std::string_view kFormat = "anneal plan 1\n";
+constexpr uint64_t kFileSeed = 0x706c616e73, kChecksumSeed = 0x7265636f7264;
+constexpr size_t kChecksumLength = 32;
+
+Key key_of(std::string_view text, uint64_t seed) {
+  KeyBuilder key(seed);
+  key.add(text);
+  return key.finish();
+}
+
+// What is before the separator, which is taken away with it; nothing where there is none.
+std::optional<std::string_view> take_until(std::string_view& rest, char separator) {
+  const size_t end = rest.find(separator);
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view taken = rest.substr(0, end);
+  rest.remove_prefix(end + 1);
+  return taken;
+}
+
+template <typename Number>
+bool take_number(std::string_view& rest, char separator, Number& number) {
+  const std::optional<std::string_view> text = take_until(rest, separator);
+  if (!text) return false;
+  const char* const last = text->data() + text->size();
+  const auto [end, error] = std::from_chars(text->data(), last, number);
+  return error == std::errc() && end == last;
+}
+
+thread_local int without_records = 0;
+
+struct Searcher {
+  std::mutex mutex;
+  PlanSearch search;
+};
+Searcher& searcher() {
+  static auto& one = *new Searcher;  // lives as long as the process
+  return one;
+}
+thread_local bool searching = false;
+
+}  // namespace
+
+std::string write_record(const PlanRecord& record, std::string_view identity) {
+  const std::string content =
+      fmt::format("{}\n{}{:.9g} {:.9g} {}\n{}", identity.size(), identity, record.planner_seconds,
+                  record.seconds, record.tried, record.plan);
+  return fmt::format("{}{}\n{}", kFormat, to_text(key_of(content, kChecksumSeed)), content);
+}
+
+std::optional<PlanRecord> read_record(std::string_view file, std::string_view identity) {
+  if (!file.starts_with(kFormat)) return std::nullopt;
+  file.remove_prefix(kFormat.size());
+  const std::optional<std::string_view> checksum = take_until(file, '\n');
+  if (!checksum || checksum->size() != kChecksumLength ||
+      *checksum != to_text(key_of(file, kChecksumSeed)))
+    return std::nullopt;
+  size_t length = 0;
+  if (!take_number(file, '\n', length) || !file.starts_with(identity) || length != identity.size())
+    return std::nullopt;
+  file.remove_prefix(length);
+  PlanRecord record;
+  if (!take_number(file, ' ', record.planner_seconds) || !take_number(file, ' ', record.seconds) ||
+      !take_number(file, '\n', record.tried))
+    return std::nullopt;
+  record.plan = file;
+  return record;
+}
+
+PlanRecords::PlanRecords(std::string directory, const Target& target,
+                         const KernelFolderLimits& limits)
+    : path_(fmt::format("{}/{}", directory, kContent.folder)),
+      folder_(std::move(directory), limits, kContent) {
+  const Hardware& hardware = target.hardware;
+  identity_ = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {}\n", ANNEAL_VERSION,
+                          ANNEAL_PLANNER_REVISION, codegen_identity(), target.triple, target.cpu,
+                          target.features, hardware.vector_bytes, hardware.vector_registers,
+                          hardware.cores, hardware.l1_bytes, hardware.l2_bytes, hardware.l3_bytes);
+}
+
+std::string PlanRecords::identity_of(const KernelBody& body) const {
+  return identity_ + to_text(body);
+}
+
+std::optional<PlanRecord> PlanRecords::find(const KernelBody& body) {
+  if (WithoutRecords::active()) return std::nullopt;
+  {
+    const std::lock_guard lock(mutex_);
+    std::error_code error;  // nobody has ever searched
+    if (known_.empty() && !std::filesystem::exists(path_, error)) return std::nullopt;
+  }
+  const std::string identity = identity_of(body);
+  const std::lock_guard lock(mutex_);
+  const auto [entry, fresh] = known_.try_emplace(identity);
+  if (!fresh) return entry->second;
+  if (const std::optional<std::string> file = folder_.read(key_of(identity, kFileSeed))) {
+    entry->second = read_record(*file, identity);
+    if (!entry->second && !std::exchange(told_, true))
+      notice("a tuned plan on disk is damaged and is not used",
+             "anneal tune finds it again, anneal cache clear removes all of them");
+  }
+  return entry->second;
+}
+
+void PlanRecords::keep(const KernelBody& body, PlanRecord record) {
+  const std::string identity = identity_of(body);
+  folder_.write(key_of(identity, kFileSeed), write_record(record, identity));
+  const std::lock_guard lock(mutex_);
+  known_[identity] = std::move(record);
+}
+
+PlanRecords& plan_records() {
+  static PlanRecords records(default_cache_directory(), host_cpu_target());
+  return records;
+}
+
+void search_plans(PlanSearch search) {
+  const std::lock_guard lock(searcher().mutex);
+  searcher().search = std::move(search);
+}
+
+void run_plan_search(const Schedule& schedule, Device& device) {
+  if (searching) return;
+  const std::lock_guard lock(searcher().mutex);
+  if (!searcher().search) return;
+  struct Searching {
+    Searching() { searching = true; }
+    ~Searching() { searching = false; }
+  } const now;
+  searcher().search(schedule, device);
+}
+
+WithoutRecords::WithoutRecords() { ++without_records; }
+WithoutRecords::~WithoutRecords() { --without_records; }
+bool WithoutRecords::active() { return without_records > 0; }
+
+}  // namespace anneal

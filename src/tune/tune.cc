@@ -1,0 +1,323 @@
+#include "tune/tune.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "ir/graph.h"
+#include "runtime/program/distinct_bodies.h"
+#include "tune/kernel_trial.h"
+#include "tune/schedule_memory.h"
+
+namespace anneal {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of the budget: what comparing whole programs may take at the end.
+constexpr double kForProgram = 0.2;
+constexpr int64_t kMostCandidates = 48;  // of a kernel
+constexpr double kLeastOfKernel = 0.3;   // seconds that are worth beginning with one
+constexpr int64_t kMostTrialBytes = int64_t{2} << 30;
+// A candidate whose first run takes so much longer than the best is not measured further.
+constexpr double kHopeless = 1.3;
+// What is admitted takes at most this part of the planner's own time, and is faster in so many of
+// the rounds in which both take turns.
+constexpr double kWorthIt = 0.97;
+constexpr int kRounds = 9, kFasterRounds = 7;
+constexpr int kFewestProgramRounds = 5, kMostProgramRounds = 25;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+class Deadline {
+ public:
+  explicit Deadline(double seconds)
+      : end_(Clock::now() +
+             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
+  double left() const { return std::chrono::duration<double>(end_ - Clock::now()).count(); }
+
+ private:
+  Clock::time_point end_;
+};
+
+// A kernel that has candidates.
+struct Task {
+  const KernelBody* body;
+  std::vector<int> kernels;  // of the schedule, that it is in
+  std::vector<PlanChoice> choices;
+  double expected = 0;  // of all its runs
+  TunedKernel result;
+};
+
+class Tuner {
+ public:
+  Tuner(const Schedule& schedule, Device& device, const TuneOptions& options)
+      : schedule_(schedule),
+        device_(device),
+        options_(options),
+        records_(options.records ? *options.records : plan_records()),
+        all_(options.seconds),
+        search_(options.seconds * (1 - kForProgram)) {}
+
+  TuneReport run() {
+    GraphScope scope(*schedule_.graph);
+    find_tasks();
+    size_t next = 0;
+    for (Task& task : tasks_) next += task.result.outcome == TuneOutcome::Left ? 1 : 0;
+    progress_.kernels = next;
+    for (Task& task : tasks_)
+      if (task.result.outcome == TuneOutcome::Left) search(task);
+    compare_programs();
+    TuneReport report;
+    for (Task& task : tasks_) report.kernels.push_back(std::move(task.result));
+    report.seconds = options_.seconds - all_.left();
+    report.program_before = before_;
+    report.program_after = after_;
+    return report;
+  }
+
+ private:
+  LowerOptions lower_options(std::string plan = {}) const {
+    LowerOptions options{.capabilities = device_.capabilities()};
+    options.plan = std::move(plan);
+    return options;
+  }
+
+  // ---- what there is to search for
+
+  void find_tasks() {
+    bodies_ = shifted_bodies(schedule_);
+    std::vector<Task> all;
+    for (const KernelBody* body : bodies_.bodies) all.push_back({body, {}, {}, 0, {}});
+    size_t part = 0;
+    for (size_t kernel = 0; kernel < schedule_.kernels.size(); ++kernel)
+      for (const KernelPhase& phase : schedule_.kernels[kernel].phases)
+        for (size_t i = 0; i < phase.size(); ++i) {
+          Task& task = all[static_cast<size_t>(bodies_.of_part[part++])];
+          ++task.result.count;
+          task.kernels.push_back(static_cast<int>(kernel));
+        }
+    for (Task& task : all) {
+      task.choices = plan_choices(*task.body, lower_options());
+      if (task.choices.size() < 2) continue;
+      task.result.kernel = task.kernels[0];
+      task.expected = task.choices[0].nanoseconds * task.result.count;
+      look_up(task);
+      tasks_.push_back(std::move(task));
+    }
+    std::ranges::stable_sort(tasks_, std::greater(), &Task::expected);
+  }
+
+  void look_up(Task& task) {
+    TunedKernel& result = task.result;
+    result.plan = task.choices[0].summary;
+    if (const std::optional<PlanRecord> record = records_.find(*task.body)) {
+      result.outcome = TuneOutcome::Known;
+      result.planner_seconds = record->planner_seconds;
+      result.seconds = record->seconds;
+      result.tried = record->tried;
+      const auto used = std::ranges::find(task.choices, record->plan, &PlanChoice::plan);
+      if (used != task.choices.end()) result.plan = used->summary;
+    } else if (std::string why = KernelTrial::why_not(*task.body, kMostTrialBytes); !why.empty()) {
+      result.outcome = TuneOutcome::Unfit;
+      result.why = std::move(why);
+    }
+  }
+
+  // ---- one kernel
+
+  // Its share of what is left of the budget, by what it takes.
+  double share_of(const Task& task) const {
+    double open = 0;
+    for (const Task& each : tasks_)
+      if (each.result.outcome == TuneOutcome::Left) open += each.expected;
+    return std::max(kLeastOfKernel, search_.left() * task.expected / open);
+  }
+
+  void report(int64_t tried, double speedup) {
+    if (!options_.progress || stopped_) return;
+    progress_.tried = tried;
+    progress_.speedup = speedup;
+    progress_.seconds_left = std::max(0.0, all_.left());
+    stopped_ = !options_.progress(progress_);
+  }
+
+  void search(Task& task) {
+    if (stopped_ || search_.left() < kLeastOfKernel) return;
+    ++progress_.kernel;
+    const Deadline deadline(std::min(share_of(task), search_.left()));
+    KernelTrial trial(*task.body);
+    TunedKernel& result = task.result;
+    report(0, 1);
+    const TrialKernel own = trial.compile(options_.lower(*task.body, lower_options()));
+    if (!trial.set_reference(own)) {
+      result.outcome = TuneOutcome::Unfit;
+      result.why = "what it stores is not finite";
+      return;
+    }
+    const double own_seconds = trial.seconds(own, 1e300);
+    double least = own_seconds;
+    std::optional<TrialKernel> best;
+    const PlanChoice* chosen = &task.choices[0];
+    for (const PlanChoice& choice : std::span(task.choices).subspan(1)) {
+      if (result.tried == kMostCandidates || stopped_ || deadline.left() <= 0) break;
+      ++result.tried;
+      TrialKernel kernel = trial.compile(options_.lower(*task.body, lower_options(choice.plan)));
+      if (std::string why = trial.why_wrong(kernel); !why.empty()) {
+        ++result.wrong;
+        result.why = std::move(why);
+        continue;
+      }
+      const double seconds = trial.seconds(kernel, least * kHopeless);
+      if (seconds < least) {
+        least = seconds;
+        best = std::move(kernel);
+        chosen = &choice;
+      }
+      report(result.tried, own_seconds / least);
+    }
+    if (stopped_ || result.tried == 0) return;  // it was not searched for
+    admit(task, trial, own, best, *chosen);
+  }
+
+  // The best one and the planner's own take turns: what the machine does meanwhile meets both.
+  void admit(Task& task, KernelTrial& trial, const TrialKernel& own,
+             const std::optional<TrialKernel>& best, const PlanChoice& chosen) {
+    TunedKernel& result = task.result;
+    std::vector<double> of_own, of_best;
+    int faster = 0;
+    for (int round = 0; round < kRounds; ++round) {
+      of_own.push_back(trial.seconds(own, 1e300));
+      if (!best) continue;
+      of_best.push_back(trial.seconds(*best, 1e300));
+      faster += of_best.back() < of_own.back() ? 1 : 0;
+    }
+    result.planner_seconds = result.seconds = median(of_own);
+    const bool admitted =
+        best && faster >= kFasterRounds && median(of_best) <= kWorthIt * result.planner_seconds;
+    result.outcome = admitted ? TuneOutcome::Improved : TuneOutcome::Kept;
+    if (admitted) {
+      result.seconds = median(of_best);
+      result.plan = chosen.summary;
+    }
+    records_.keep(*task.body, {admitted ? chosen.plan : "", result.planner_seconds, result.seconds,
+                               result.tried});
+  }
+
+  // ---- the whole program
+
+  // Seconds of each kernel.
+  struct Times {
+    std::vector<std::vector<double>> kernels;  // by kernel: of each round
+    double all() const {
+      double sum = 0;
+      for (const std::vector<double>& each : kernels) sum += median(each);
+      return sum;
+    }
+  };
+
+  // What is faster by itself may not be where its operands come from other kernels: those that make
+  // theirs slower are taken back.
+  void compare_programs() {
+    const bool any = std::ranges::any_of(
+        tasks_, [](const Task& task) { return task.result.outcome == TuneOutcome::Improved; });
+    // Only what is recorded for this process is compiled.
+    if (!any || stopped_ || &records_ != &plan_records()) return;
+    const std::vector<NodeRef> variables = variables_of(schedule_);
+    const std::vector<int64_t> sizes = largest_sizes(variables);
+    const std::unique_ptr<Executable> tuned = device_.compile(schedule_, variables);
+    const std::unique_ptr<Executable> own = [&] {
+      const WithoutRecords without;
+      return device_.compile(schedule_, variables);
+    }();
+    const ScheduleMemory memory(schedule_, device_);
+    const RunArguments arguments{memory.places(), sizes};
+    std::vector<int> bounds{0};
+    for (const Kernel& kernel : schedule_.kernels)
+      bounds.push_back(bounds.back() + static_cast<int>(kernel.phases.size()));
+    Times times[2];
+    for (Times& each : times) each.kernels.resize(schedule_.kernels.size());
+    for (int round = -1; round < kMostProgramRounds; ++round) {
+      if (round >= kFewestProgramRounds && all_.left() <= 0) break;
+      for (const bool is_tuned : {false, true}) {
+        const std::vector<double> seconds = (is_tuned ? tuned : own)->run_timed(arguments, bounds);
+        // The first round touches memory.
+        for (size_t i = 0; round >= 0 && i < seconds.size(); ++i)
+          times[is_tuned ? 1 : 0].kernels[i].push_back(seconds[i]);
+      }
+    }
+    before_ = times[0].all();
+    after_ = before_;
+    for (Task& task : tasks_)
+      if (task.result.outcome == TuneOutcome::Improved)
+        take_back_if_slower(task, times[0], times[1]);
+    // Of what stays, which is not measured again: kernels that are as before count as before.
+    std::vector<bool> changed(schedule_.kernels.size(), false);
+    for (const Task& task : tasks_)
+      if (task.result.outcome == TuneOutcome::Improved)
+        for (int kernel : task.kernels) changed[static_cast<size_t>(kernel)] = true;
+    for (size_t i = 0; i < changed.size(); ++i)
+      if (changed[i]) after_ += median(times[1].kernels[i]) - median(times[0].kernels[i]);
+  }
+
+  void take_back_if_slower(Task& task, const Times& own, const Times& tuned) {
+    double before = 0, after = 0;
+    for (int kernel : task.kernels) {
+      before += median(own.kernels[static_cast<size_t>(kernel)]);
+      after += median(tuned.kernels[static_cast<size_t>(kernel)]);
+    }
+    if (after < before) return;
+    TunedKernel& result = task.result;
+    result.outcome = TuneOutcome::Undone;
+    result.seconds = result.planner_seconds;
+    result.plan = task.choices[0].summary;
+    records_.keep(*task.body, {"", result.planner_seconds, result.seconds, result.tried});
+  }
+
+  const Schedule& schedule_;
+  Device& device_;
+  const TuneOptions& options_;
+  PlanRecords& records_;
+  const Deadline all_, search_;
+  ShiftedBodies bodies_;
+  std::vector<Task> tasks_;
+  TuneProgress progress_;
+  bool stopped_ = false;
+  double before_ = 0, after_ = 0;
+};
+
+}  // namespace
+
+std::string_view name(TuneOutcome outcome) {
+  switch (outcome) {
+    case TuneOutcome::Known: return "known";
+    case TuneOutcome::Improved: return "improved";
+    case TuneOutcome::Kept: return "kept";
+    case TuneOutcome::Undone: return "undone";
+    case TuneOutcome::Left: return "left";
+    case TuneOutcome::Unfit: return "unfit";
+  }
+  return "";
+}
+
+int64_t TuneReport::count(TuneOutcome outcome) const {
+  return std::ranges::count(kernels, outcome, &TunedKernel::outcome);
+}
+
+int64_t TuneReport::tried() const {
+  int64_t tried = 0;
+  for (const TunedKernel& each : kernels)
+    if (each.outcome != TuneOutcome::Known) tried += each.tried;
+  return tried;
+}
+
+TuneReport tune(const Schedule& schedule, Device& device, const TuneOptions& options) {
+  return Tuner(schedule, device, options).run();
+}
+
+}  // namespace anneal
