@@ -11,12 +11,12 @@
 #include "cli/busy.h"
 #include "cli/chosen_device.h"
 #include "cli/failure.h"
-#include "runtime/inspect/kernel_listing.h"
 #include "cli/inspect/programs.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "cli/train/interrupt.h"
 #include "runtime/cpu/kernel_folder.h"
+#include "runtime/inspect/kernel_listing.h"
 #include "tune/tune.h"
 
 namespace anneal::cli {

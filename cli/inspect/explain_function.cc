@@ -41,7 +41,8 @@ std::string typed_name(NodeRef buffer) {
 Shown show(const std::vector<Tensor>& wanted, const ExplainOptions& options,
            const ChosenDevice& device) {
   Shown shown;
-  shown.text = print(simplified_for(nodes_of(wanted), device.capabilities(), &shown.log, options.disabled));
+  shown.text =
+      print(simplified_for(nodes_of(wanted), device.capabilities(), &shown.log, options.disabled));
   const Contents nothing{Bindings{}};
   const CanonicalProgram program(Request{nodes_of(wanted), {}, &nothing});
   const KernelListing listing = anneal::list_kernels(program, device.capabilities(), device.name());

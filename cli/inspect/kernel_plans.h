@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/inspect/kernel_listing.h"
 #include "cli/json.h"
 #include "kernel/lower.h"
 #include "runtime/cpu/plan_records.h"
+#include "runtime/inspect/kernel_listing.h"
 
 namespace anneal::cli {
 

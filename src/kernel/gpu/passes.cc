@@ -43,6 +43,7 @@ const PassTable<Program, GpuPassOptions>& gpu_passes() {
   constexpr bool kRequired = true;
   static const PassTable<Program, GpuPassOptions> table{
       "gpu program",
+      "instructions",
       {
           {"lanes-to-threads", apply<lanes_to_threads>, nullptr, {}, kRequired},
           {"index-width", choose_index_width},
@@ -56,8 +57,9 @@ const PassTable<Program, GpuPassOptions>& gpu_passes() {
       },
       to_text,
       verify,
-      [](const Program& program) -> uint64_t {
-        return std::hash<std::string>{}(content(program));
+      [](const Program& program) -> uint64_t { return std::hash<std::string>{}(content(program)); },
+      [](const Program& program) {
+        return StateSize{0, static_cast<int64_t>(program.code.size())};
       }};
   return table;
 }
