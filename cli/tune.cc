@@ -151,7 +151,8 @@ void tune(const TuneCommandOptions& options) {
     throw UserError("what is found has no place: nothing is kept on disk",
                     "unset ANNEAL_CACHE, or name a folder in ANNEAL_CACHE_DIR", {});
   const Busy busy(fmt::format("tuning {}", row.name));
-  const KernelListing listing = list_kernels(row.build(), options.forward, chosen.capabilities());
+  const KernelListing listing =
+      list_kernels(row.build(), options.forward, chosen.capabilities(), chosen.name());
   const TuneReport report =
       anneal::tune(listing.schedule, device, {.seconds = seconds, .progress = show_progress});
   options.json ? write_json(row, report) : write_text(row, listing, report);
