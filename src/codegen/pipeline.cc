@@ -51,6 +51,8 @@ std::vector<std::string> names_to_disable() {
   };
   for (const PassRow& row : pipeline()) {
     if (!row.required) add(std::string(row.name));
+    for (std::string_view rule : row.rules)
+      if (!row.required) add(fmt::format("{}/{}", row.name, rule));
     if (!row.family.empty()) add(std::string(row.family));
   }
   for (const char* part : {"inline", "in-place", "divide", "merge"}) add(part);

@@ -187,7 +187,12 @@ const PassTable<PreparedBody, LowerOptions>& body_passes() {
           {"split-axes", apply<split_axes>},
           {"merge-axes", apply<merge_axes>},
           {"share-axes", apply<share_axes>, nullptr, {}, kRequired},
-          {"reciprocals", apply<multiply_by_reciprocals>},
+          {"reciprocals",
+           apply<multiply_by_reciprocals>,
+           nullptr,
+           {},
+           !kRequired,
+           reciprocal_rules()},
           {"row-lanes",
            [](PreparedBody& state, const LowerOptions&) {
              state.row_lanes = !state.body.tiles.empty();

@@ -9,6 +9,7 @@
 
 #include "base/debug.h"
 #include "base/os/mutex.h"
+#include "rewrite/local_rules.h"
 
 namespace anneal {
 namespace {
@@ -57,6 +58,11 @@ bool is_disabled(std::string_view name, std::span<const std::string> disabled) {
 }
 
 // ---- one run of a pass
+
+bool is_left_out(std::string_view set, std::string_view rule) {
+  const std::vector<std::string>& disabled = pass_requests().disabled;
+  return !disabled.empty() && std::ranges::count(disabled, fmt::format("{}/{}", set, rule)) > 0;
+}
 
 PassRun::PassRun(std::string_view stage, std::string_view pass, std::string_view parts)
     : stage_(stage),

@@ -54,8 +54,9 @@ struct Pass {
   void (*run)(State&, const Options&);
   // Whether it has something to do here; null: always.
   bool (*when)(const State&, const Options&) = nullptr;
-  std::string_view family = {};  // leaves this one out, and others
-  bool required = false;         // what comes later does not work without it
+  std::string_view family = {};              // leaves this one out, and others
+  bool required = false;                     // what comes later does not work without it
+  std::vector<std::string_view> rules = {};  // local rules that it is made of: local_rules.h
 };
 
 // `Options` has a list `disabled`.
@@ -131,11 +132,12 @@ void run_passes(const PassTable<State, Options>& table, State& state, const Opti
 struct PassRow {
   std::string_view stage, name, family;
   bool required = false;
+  std::vector<std::string_view> rules = {};  // that can be left out by themselves: "pass/rule"
 };
 template <typename State, typename Options>
 void add_rows(const PassTable<State, Options>& table, std::vector<PassRow>& rows) {
   for (const Pass<State, Options>& pass : table.passes)
-    rows.push_back({table.stage, pass.name, pass.family, pass.required});
+    rows.push_back({table.stage, pass.name, pass.family, pass.required, pass.rules});
 }
 
 }  // namespace anneal

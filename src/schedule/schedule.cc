@@ -165,7 +165,8 @@ void make_tiles(Scheduling& state, const ScheduleOptions& options) {
   keep_order_of_assignments(state);
 }
 
-// Values that must be stored, for a kernel would be too long or bind too many buffers without.
+// Stores values without which a kernel would be too long, or bind too many buffers. What depends on
+// the roots is made again then.
 void find_values_over_limits(Scheduling& state, const ScheduleOptions& options) {
   const Capabilities& capabilities = options.capabilities;
   const bool divide = !is_disabled("divide", options.disabled) && state.round < kMostDivisions;
@@ -176,6 +177,8 @@ void find_values_over_limits(Scheduling& state, const ScheduleOptions& options) 
                                          capabilities.max_buffers);
   if (state.over_limit.empty() && divide)
     state.over_limit = values_over_length(state.program, capabilities);
+  if (!state.over_limit.empty())
+    state.roots = with_stored(state.roots, state.over_limit, state.stored_for_limits);
 }
 
 // Why the values are stored that a limit asked for.
@@ -227,8 +230,11 @@ std::string text_of(const Scheduling& state) {
 
 uint64_t fingerprint(const Scheduling& state) {
   uint64_t hash = state.program.fragments.size() + state.schedule.kernels.size();
-  for (NodeRef node : state.flow ? stores_of(state.program) : state.roots)
-    hash = (hash ^ node->key.low) * 0x9E3779B97F4A7C15;
+  auto add = [&](std::span<const NodeRef> nodes) {
+    for (NodeRef node : nodes) hash = (hash ^ node->key.low) * 0x9E3779B97F4A7C15;
+  };
+  add(state.roots);
+  if (state.flow) add(stores_of(state.program));
   return hash;
 }
 
@@ -263,12 +269,15 @@ const SchedulePasses& graph_passes() {
            nullptr,
            {},
            kRequired},
-          {"scatter-as-reduction", reduce_all_scatters},
+          {"scatter-as-reduction", reduce_all_scatters, nullptr, {}, !kRequired, scatter_rules()},
           {"activation-gradient",
            [](Scheduling& state, const ScheduleOptions&) {
              state.roots = save_activation_gradients(state.roots);
            },
-           groups_make_operands},
+           groups_make_operands,
+           {},
+           !kRequired,
+           activation_gradient_rules()},
       },
       text_of,
       problem_of,
@@ -309,7 +318,7 @@ const SchedulePasses& fragment_passes() {
       kFragments,
       {
           {"name-limits", name_limits, nullptr, {}, kRequired},
-          {"pick-terms", apply<pick_terms>},
+          {"pick-terms", apply<pick_terms>, nullptr, {}, !kRequired, pick_terms_rules()},
           {"keep-masks", apply<keep_masks>, simt},
           {"flatten-axes", apply<flatten_axes>, simt},
           {"split-f32-products", split_matrix_products,
@@ -335,10 +344,10 @@ Schedule schedule_program(std::span<const NodeRef> roots, const ScheduleOptions&
   state.roots = clone(roots, *state.schedule.graph);
   GraphScope scope(*state.schedule.graph);
   run_passes(graph_passes(), state, options);
-  for (run_passes(fusion_passes(), state, options); !state.over_limit.empty();
-       run_passes(fusion_passes(), state, options)) {
+  run_passes(fusion_passes(), state, options);
+  while (!state.over_limit.empty()) {
     if (state.round++ == kMostRounds) throw InternalError("no end of values to store for a limit");
-    state.roots = with_stored(state.roots, state.over_limit, state.stored_for_limits);
+    run_passes(fusion_passes(), state, options);
   }
   run_passes(fragment_passes(), state, options);
   return std::move(state.schedule);

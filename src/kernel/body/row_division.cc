@@ -5,6 +5,7 @@
 #include "body/substitute.h"
 #include "ir/build.h"
 #include "kernel/plan/analysis.h"
+#include "rewrite/local_rules.h"
 
 namespace anneal {
 namespace {
@@ -24,29 +25,23 @@ NodeRef quotient(NodeRef a, NodeRef b) {
   return make(Op::Mul, {make(Op::Mul, {a, reciprocal}), scale});
 }
 
+const LocalRules<FreeAxes> kRules{
+    "reciprocals",
+    {{"row-divisor", any_of({Op::Div}), [](NodeRef node, NodeRef image, FreeAxes& free) {
+        const bool divides = node->dtype == DType::F32 && !node->source(0)->is_const() &&
+                             !node->source(1)->is_const();
+        if (!divides || free.of(node->source(1)) == free.of(node)) return unchanged;
+        return quotient(image->source(0), image->source(1));
+      }}}};
+
 }  // namespace
+
+std::vector<std::string_view> reciprocal_rules() { return kRules.rule_names(); }
 
 KernelBody multiply_by_reciprocals(const KernelBody& body) {
   FreeAxes free(body);
-  NodeMap<NodeRef> images;
-  bool changed = false;
-  std::vector<NodeRef> sources;
-  for (NodeRef node : topological_order(body.stores)) {
-    sources.clear();
-    for (NodeRef source : node->sources()) sources.push_back(*images.find(source));
-    const bool divides = node->op == Op::Div && node->dtype == DType::F32 &&
-                         !node->source(0)->is_const() && !node->source(1)->is_const();
-    const AxisSet& above = free.of(node);
-    if (divides && free.of(node->source(1)) != above) {
-      images[node] = quotient(sources[0], sources[1]);
-      changed = true;
-    } else {
-      images[node] = with_sources(node, sources);
-    }
-  }
-  if (!changed) return body;
   KernelBody result = body;
-  for (NodeRef& store : result.stores) store = *images.find(store);
+  result.stores = rewrite_once(body.stores, kRules, free);
   return result;
 }
 

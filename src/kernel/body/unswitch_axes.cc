@@ -9,6 +9,7 @@
 #include "ir/node_map.h"
 #include "ir/semantics.h"
 #include "kernel/plan/axis_form.h"
+#include "rewrite/local_rules.h"
 
 namespace anneal {
 namespace {
@@ -61,27 +62,32 @@ bool is_unit_stride(NodeRef store, NodeRef axis, FreeAxes& free) {
   return !is_constant(slope) || slope.constant == 1;
 }
 
-// The roots with constants folded and conditions that became constants decided.
+// Where the axis has a value, conditions become constants, and choices one of theirs.
+struct Nothing {};
+const LocalRules<const Nothing> kRules{
+    "unswitch-axes",
+    {
+        {"fold-constants", captures::x,
+         [](NodeRef, NodeRef image, const Nothing&) {
+           const bool known =
+               is_elementwise(image->op) && image->source_count > 0 &&
+               std::ranges::all_of(image->sources(), [](NodeRef s) { return s->is_const(); });
+           if (!known) return unchanged;
+           std::vector<Scalar> scalars;
+           for (NodeRef source : image->sources()) scalars.push_back(source->scalar());
+           return make_const(evaluate(image->op, image->dtype, scalars));
+         }},
+        {"decide-choice", any_of({Op::Where}),
+         [](NodeRef, NodeRef image, const Nothing&) {
+           if (!image->source(0)->is_const()) return unchanged;
+           return image->source(image->source(0)->arg.bits == 1 ? 1 : 2);
+         }},
+    },
+    true};
+
 NodeRef decided(NodeRef root) {
-  NodeMap<NodeRef> images;
-  for (NodeRef node : topological_order({&root, 1})) {
-    std::vector<NodeRef> sources;
-    for (NodeRef source : node->sources()) sources.push_back(images[source]);
-    NodeRef image = sources == std::vector<NodeRef>(node->sources().begin(), node->sources().end())
-                        ? node
-                        : with_sources(node, sources);
-    const bool known = is_elementwise(node->op) && !sources.empty() &&
-                       std::ranges::all_of(sources, [](NodeRef s) { return s->is_const(); });
-    if (known) {
-      std::vector<Scalar> scalars;
-      for (NodeRef source : sources) scalars.push_back(source->scalar());
-      image = make_const(evaluate(node->op, node->dtype, scalars));
-    } else if (node->op == Op::Where && sources[0]->is_const()) {
-      image = sources[sources[0]->arg.bits == 1 ? 1 : 2];
-    }
-    images[node] = image;
-  }
-  return images[root];
+  const Nothing nothing;
+  return rewrite_once(std::span(&root, 1), kRules, nothing)[0];
 }
 
 NodeRef without_axis(NodeRef store, NodeRef axis, int64_t value) {

@@ -30,13 +30,19 @@ std::string cost_text(const UnfusedCost& cost) {
 
 std::string totals_text(const KernelListing& listing) {
   const MemoryCount& memory = listing.memory;
+  const bool phases_known = std::ranges::any_of(
+      listing.kernels, [](const ListedKernel& kernel) { return !kernel.step_phases.empty(); });
+  const std::string crossing =
+      phases_known
+          ? fmt::format(", {} of them (*) with forward and backward nodes", listing.crossing())
+          : std::string();
   return fmt::format(
-      "{} nodes in {} kernels, {} of them (*) with forward and backward nodes\n"
+      "{} nodes in {} kernels{}\n"
       "work: {} MFLOP, {} MB read, {} MB written\n"
       "memory: {} MB at most: {} MB of inputs, {} MB of results, {} MB of {} MB of temporaries at "
       "a "
       "time\n",
-      listing.nodes, listing.kernels.size(), listing.crossing(), mega(listing.work.flops),
+      listing.nodes, listing.kernels.size(), crossing, mega(listing.work.flops),
       mega(listing.work.bytes_read), mega(listing.work.bytes_written), mega(memory.peak()),
       mega(memory.inputs), mega(memory.outputs), mega(memory.arena), mega(memory.temporaries));
 }

@@ -7,6 +7,7 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "ir/node_map.h"
+#include "rewrite/local_rules.h"
 
 namespace anneal {
 namespace {
@@ -102,29 +103,33 @@ NodeRef with_picked_terms(Fragment& fragment, NodeRef sum) {
   return sum;
 }
 
+struct Picking {
+  Fragment& fragment;
+  bool any = false;
+};
+
+const LocalRules<Picking> kRules{"pick-terms",
+                                 {{"only-term", any_of({Op::SumOver}),
+                                   [](NodeRef, NodeRef image, Picking& picking) {
+                                     if (image->op != Op::SumOver) return unchanged;
+                                     NodeRef picked = with_picked_terms(picking.fragment, image);
+                                     picking.any = picking.any || picked != image;
+                                     return picked;
+                                   }}},
+                                 false,
+                                 rebuilt};
+
 }  // namespace
+
+std::vector<std::string_view> pick_terms_rules() { return kRules.rule_names(); }
 
 void pick_terms(Rangified& program) {
   for (Fragment& fragment : program.fragments) {
     if (!fragment.tiles.empty()) continue;
-    bool any = false;
-    for (std::vector<NodeRef>& phase : fragment.phases) {
-      NodeMap<NodeRef> images;
-      std::vector<NodeRef> sources;
-      for (NodeRef node : topological_order(phase)) {
-        sources.clear();
-        for (NodeRef source : node->sources()) sources.push_back(*images.find(source));
-        NodeRef image = rebuilt(node, sources);
-        if (image->op == Op::SumOver) {
-          NodeRef picked = with_picked_terms(fragment, image);
-          any = any || picked != image;
-          image = picked;
-        }
-        images[node] = image;
-      }
-      for (NodeRef& store : phase) store = *images.find(store);
-    }
-    if (any) fragment.refresh();
+    Picking picking{fragment};
+    for (std::vector<NodeRef>& phase : fragment.phases)
+      phase = rewrite_once(phase, kRules, picking);
+    if (picking.any) fragment.refresh();
   }
 }
 

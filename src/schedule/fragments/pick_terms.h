@@ -2,10 +2,14 @@
 // loss of a class does, the sum over where(k == label, x[k], 0) reads x[label] instead of every x.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "schedule/fuse/rangeify.h"
 
 namespace anneal {
 
 void pick_terms(Rangified& program);
+std::vector<std::string_view> pick_terms_rules();  // their names
 
 }  // namespace anneal

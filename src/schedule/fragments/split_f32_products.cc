@@ -10,6 +10,7 @@
 #include "body/substitute.h"
 #include "ir/build.h"
 #include "ir/index.h"
+#include "rewrite/local_rules.h"
 #include "schedule/fuse/cost.h"
 #include "symbolic/bounds.h"
 
@@ -59,6 +60,20 @@ NodeRef size_of_finite(NodeRef value) {
   return make(Op::Where, {finite, bits, integer(0)});
 }
 
+// A sum of products, and what it is to be.
+struct Splitting {
+  NodeRef sum, result;
+};
+
+const LocalRules<const Splitting> kRules{"split-f32-products",
+                                         {{"two-halves", any_of({Op::SumOver}),
+                                           [](NodeRef node, NodeRef, const Splitting& splitting) {
+                                             return node == splitting.sum ? splitting.result
+                                                                          : unchanged;
+                                           }}},
+                                         true,
+                                         rebuilt};
+
 class Splitter {
  public:
   Splitter(Rangified& program, Dataflow& flow, const ScheduleOptions& options)
@@ -80,10 +95,10 @@ class Splitter {
   void split(size_t number) {
     NodeRef sum = product_of(number);
     if (!sum) return;
-    NodeMap<NodeRef> by;
-    by[sum] = split(sum);
-    std::vector<NodeRef>& stores = program_.fragments[number].phases[0];
-    stores = substitute(stores, by);
+    NodeRef result = split(sum);
+    const Splitting splitting{sum, result};
+    const std::vector<NodeRef> stores = program_.fragments[number].phases[0];
+    program_.fragments[number].phases[0] = rewrite_once(stores, kRules, splitting);
     program_.fragments[number].refresh();
   }
 

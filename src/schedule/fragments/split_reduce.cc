@@ -13,6 +13,7 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "ir/node_map.h"
+#include "rewrite/local_rules.h"
 #include "schedule/fuse/cost.h"
 #include "symbolic/bounds.h"
 #include "symbolic/simplify.h"
@@ -72,6 +73,16 @@ std::vector<NodeRef> outermost_reductions(std::span<const NodeRef> stores) {
   }
   return found;
 }
+
+// `Context`: where a piece ends before the reduction's block does, nothing is read beyond.
+const LocalRules<const NodeRef> kRules{"split-reduce",
+                                       {{"guard-load", any_of({Op::Load}),
+                                         [](NodeRef, NodeRef image, const NodeRef& within) {
+                                           return make(Op::Load,
+                                                       {image->source(0), image->source(1),
+                                                        make(Op::And, {image->source(2), within})});
+                                         }}},
+                                       true};
 
 class Splitter {
  public:
@@ -275,14 +286,7 @@ class Splitter {
     by[axis] = index;
     NodeRef image = substitute({&value, 1}, by)[0];
     if (!within) return image;
-    NodeMap<NodeRef> images;
-    for (NodeRef node : topological_order({&image, 1})) {
-      std::vector<NodeRef> sources;
-      for (NodeRef source : node->sources()) sources.push_back(*images.find(source));
-      if (node->op == Op::Load) sources[2] = make(Op::And, {sources[2], within});
-      images[node] = with_sources(node, sources);
-    }
-    return *images.find(image);
+    return rewrite_once(std::span(&image, 1), kRules, within)[0];
   }
 
   void store_partial(NodeRef partial, NodeRef which, NodeRef count,

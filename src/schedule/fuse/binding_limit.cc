@@ -9,6 +9,7 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "ir/post_order.h"
+#include "rewrite/local_rules.h"
 #include "symbolic/bounds.h"
 #include "symbolic/simplify.h"
 
@@ -158,25 +159,36 @@ std::vector<OverLimit> values_over_limit(const Rangified& program, std::span<con
   return values;
 }
 
+namespace {
+
+struct Stored {
+  const NodeMap<OverLimit>& before;  // stored for a limit in an earlier round
+  NodeMap<OverLimit> wanted = NodeMap<OverLimit>(), now = NodeMap<OverLimit>();
+};
+
+const LocalRules<Stored> kStoreRules{"limits",
+                                     {
+                                         {"store-value", captures::x,
+                                          [](NodeRef node, NodeRef image, Stored& stored) {
+                                            const OverLimit* over = stored.wanted.find(node);
+                                            if (const OverLimit* before = stored.before.find(node))
+                                              stored.now[image] = *before;
+                                            if (!over) return unchanged;
+                                            NodeRef result = make(Op::Contiguous, {image});
+                                            stored.now[result] = *over;
+                                            return result;
+                                          }},
+                                     },
+                                     true};
+
+}  // namespace
+
 std::vector<NodeRef> with_stored(std::span<const NodeRef> roots, std::span<const OverLimit> values,
                                  NodeMap<OverLimit>& reasons) {
-  NodeMap<NodeRef> images;
-  NodeMap<OverLimit> moved, wanted;
-  for (const OverLimit& over : values) wanted[over.value] = over;
-  for (NodeRef node : topological_order(roots)) {
-    std::vector<NodeRef> sources;
-    for (NodeRef source : node->sources()) sources.push_back(images[source]);
-    NodeRef image = with_sources(node, sources);
-    if (const OverLimit* before = reasons.find(node)) moved[image] = *before;
-    if (const OverLimit* over = wanted.find(node)) {
-      image = make(Op::Contiguous, {image});
-      moved[image] = *over;
-    }
-    images[node] = image;
-  }
-  std::vector<NodeRef> results;
-  for (NodeRef root : roots) results.push_back(images[root]);
-  reasons = std::move(moved);
+  Stored stored{reasons};
+  for (const OverLimit& over : values) stored.wanted[over.value] = over;
+  std::vector<NodeRef> results = rewrite_once(roots, kStoreRules, stored);
+  reasons = std::move(stored.now);
   return results;
 }
 

@@ -5,6 +5,7 @@
 #include "ir/build.h"
 #include "ir/node_map.h"
 #include "ir/op.h"
+#include "rewrite/local_rules.h"
 #include "schedule/fuse/cost.h"
 #include "schedule/graph/products.h"
 
@@ -113,21 +114,21 @@ class Slopes {
   NodeMap<std::vector<NodeRef>> made_;  // by base: what others need of all that is made of it
 };
 
+// `Context`: what is to be stored.
+const LocalRules<const NodeMap<char>> kRules{
+    "activation-gradient",
+    {{"store-slope", captures::x, [](NodeRef node, NodeRef image, const NodeMap<char>& stored) {
+        return stored.contains(node) ? make(Op::Contiguous, {image}) : unchanged;
+      }}}};
+
 }  // namespace
 
+std::vector<std::string_view> activation_gradient_rules() { return kRules.rule_names(); }
+
 std::vector<NodeRef> save_activation_gradients(std::span<const NodeRef> roots) {
-  std::vector<NodeRef> results(roots.begin(), roots.end());
   const NodeMap<char> stored = Slopes(roots).stored();
-  if (stored.size() == 0) return results;
-  NodeMap<NodeRef> images;
-  for (NodeRef node : topological_order(roots)) {
-    std::vector<NodeRef> sources;
-    for (NodeRef source : node->sources()) sources.push_back(images[source]);
-    NodeRef image = with_sources(node, sources);
-    images[node] = stored.contains(node) ? make(Op::Contiguous, {image}) : image;
-  }
-  for (NodeRef& root : results) root = images[root];
-  return results;
+  if (stored.size() == 0) return {roots.begin(), roots.end()};
+  return rewrite_once(roots, kRules, stored);
 }
 
 }  // namespace anneal

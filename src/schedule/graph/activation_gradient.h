@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "ir/node.h"
@@ -13,5 +14,6 @@ namespace anneal {
 // an operand of products: those two are stored, and the value is not. Otherwise the value and the
 // operand would be, and the other made of the value later, with exponentials again.
 std::vector<NodeRef> save_activation_gradients(std::span<const NodeRef> roots);
+std::vector<std::string_view> activation_gradient_rules();  // their names
 
 }  // namespace anneal

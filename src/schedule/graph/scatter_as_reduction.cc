@@ -2,7 +2,7 @@
 
 #include "ir/build.h"
 #include "ir/index.h"
-#include "ir/node_map.h"
+#include "rewrite/local_rules.h"
 #include "schedule/fuse/cost.h"
 
 namespace anneal {
@@ -43,22 +43,23 @@ NodeRef as_sum(NodeRef target, NodeRef places, NodeRef values, int64_t axis) {
   return make(Op::Add, {target, make_tail(Op::Reshape, sum, target->shape->dims())});
 }
 
+const LocalRules<const Capabilities> kRules{
+    "scatter-as-reduction",
+    {{"sum-over-values", any_of({Op::ScatterAdd}),
+      [](NodeRef node, NodeRef image, const Capabilities&) {
+        return is_worth_spreading(node)
+                   ? as_sum(image->source(0), image->source(1), image->source(2), image->arg.axis)
+                   : unchanged;
+      }}}};
+
 }  // namespace
+
+std::vector<std::string_view> scatter_rules() { return kRules.rule_names(); }
 
 std::vector<NodeRef> scatters_as_reductions(std::span<const NodeRef> roots,
                                             const Capabilities& capabilities) {
-  std::vector<NodeRef> results(roots.begin(), roots.end());
-  if (capabilities.parallel_threads == 0) return results;
-  NodeMap<NodeRef> images;
-  for (NodeRef node : topological_order(roots)) {
-    std::vector<NodeRef> sources;
-    for (NodeRef source : node->sources()) sources.push_back(images[source]);
-    images[node] = is_worth_spreading(node)
-                       ? as_sum(sources[0], sources[1], sources[2], node->arg.axis)
-                       : with_sources(node, sources);
-  }
-  for (NodeRef& root : results) root = images[root];
-  return results;
+  if (capabilities.parallel_threads == 0) return {roots.begin(), roots.end()};
+  return rewrite_once(roots, kRules, capabilities);
 }
 
 }  // namespace anneal

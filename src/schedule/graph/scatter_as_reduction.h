@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "ir/node.h"
@@ -13,5 +14,6 @@ namespace anneal {
 // are many threads to keep busy and few results, each result looks for what is added to it instead.
 std::vector<NodeRef> scatters_as_reductions(std::span<const NodeRef> roots,
                                             const Capabilities& capabilities);
+std::vector<std::string_view> scatter_rules();  // their names
 
 }  // namespace anneal
