@@ -2,9 +2,7 @@
 // out of all of them computes the same without races, kernels kept in tests/programs/gpu included.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <random>
-#include <sstream>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,6 +21,7 @@
 #include "kernel/gpu/widen_accesses.h"
 #include "kernel/program/program_content.h"
 #include "lower_check.h"
+#include "program_file.h"
 #include "program_interpreter.h"
 #include "symbolic/bounds.h"
 #include "transform/simplify.h"
@@ -377,6 +376,13 @@ buffer b0 f32 written
 )");
 }
 
+TEST_CASE("gpu passes: a place that is reached in very many ways is soon given up") {
+  std::string text = "program deep\nlocal b0 f32[8] private\nthreads 4\n  %0 = index 4\n";
+  for (int i = 1; i <= 64; ++i) text += fmt::format("  %{0} = index add %{1} %{1}\n", i, i - 1);
+  text += "  %65 = f32x4 load b0[%64]\n";
+  CHECK(verify(parsed(text)) == "instruction 65: private b0 at what may be another thread's");
+}
+
 TEST_CASE("gpu passes: wide accesses that cannot be are found") {
   auto problem = [](std::string_view line) {
     return verify(parsed(fmt::format(R"(program wide
@@ -423,40 +429,12 @@ TEST_CASE("gpu passes: indices take 64 bits where a buffer needs them") {
   CHECK(gpu_program(program, {.disabled = {"index-width"}}).index_bits == 64);
 }
 
-// The first line of a file: "// cells 3 sizes 7 9 buffers 64 12".
 TEST_CASE("gpu passes: programs in files compute the same after all passes") {
-  size_t files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(ANNEAL_SOURCE_DIR) +
-                                                               "/tests/programs/gpu")) {
-    ++files;
-    CAPTURE(entry.path().filename().string());
-    std::stringstream text;
-    text << std::ifstream(entry.path()).rdbuf();
-    const Program program = parsed(text.str());
-    int64_t cells = 0;
-    std::vector<int64_t> sizes;
-    std::vector<Value> values;
-    std::mt19937_64 random(9);
-    std::istringstream line(text.str().substr(0, text.str().find('\n')));
-    std::string kind;
-    for (std::string word; line >> word;) {
-      if (word == "//" || word == "cells" || word == "sizes" || word == "buffers") {
-        kind = word;
-      } else if (kind == "cells") {
-        cells = std::stoll(word);
-      } else if (kind == "sizes") {
-        sizes.push_back(std::stoll(word));
-      } else {
-        REQUIRE(values.size() < program.buffers.size());
-        values.push_back(
-            random_value(program.buffers[values.size()].dtype, std::stoll(word), random));
-      }
-    }
-    REQUIRE(values.size() == program.buffers.size());
-    REQUIRE(cells > 0);
-    check_all_passes(program, values, cells, sizes);
+  for (const std::filesystem::path& path : program_files("tests/programs/gpu")) {
+    CAPTURE(path.filename().string());
+    const ProgramFile file = read_program_file(path);
+    check_all_passes(file.program, file.values, file.cells, file.sizes);
   }
-  CHECK(files >= 2);
 }
 
 TEST_CASE("gpu passes: kernels of small programs compute the same, without races") {

@@ -1,10 +1,6 @@
 // Programs as text: what is written is read back, what is wrong is told with its place, and
 // programs in files (tests/programs) run alike in the interpreter and as machine code.
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <random>
-#include <sstream>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,43 +10,13 @@
 
 #include "kernel/program/program_content.h"
 #include "kernel_runner.h"
-#include "lower_check.h"
+#include "program_file.h"
 #include "program_interpreter.h"
 
 using namespace anneal;
 using namespace anneal::testing;
 
 namespace {
-
-// How a file wants to be run: its first line, "// cells 3 sizes 7 9 buffers 64 12".
-struct Run {
-  int64_t cells = 0;
-  std::vector<int64_t> sizes, buffers;
-};
-
-Run run_of(const std::string& text) {
-  std::istringstream line(text.substr(0, text.find('\n')));
-  Run run;
-  std::vector<int64_t>* list = nullptr;
-  for (std::string word; line >> word;) {
-    if (word == "sizes" || word == "buffers")
-      list = word == "sizes" ? &run.sizes : &run.buffers;
-    else if (word == "cells")
-      line >> run.cells;
-    else if (list)
-      list->push_back(std::stoll(word));
-  }
-  return run;
-}
-
-std::vector<std::filesystem::path> program_files() {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(ANNEAL_SOURCE_DIR) + "/tests/programs"))
-    if (entry.path().extension() == ".program") paths.push_back(entry.path());
-  std::ranges::sort(paths);
-  return paths;
-}
 
 std::string error_of(std::string_view text, const ProgramLimits& limits = {}) {
   const auto read = parse_program(text, limits);
@@ -61,36 +27,22 @@ std::string error_of(std::string_view text, const ProgramLimits& limits = {}) {
 }  // namespace
 
 TEST_CASE("program text: programs in files run alike in the interpreter and as machine code") {
-  const std::vector<std::filesystem::path> paths = program_files();
-  CHECK(paths.size() >= 2);
-  for (const std::filesystem::path& path : paths) {
+  for (const std::filesystem::path& path : program_files("tests/programs")) {
     CAPTURE(path.filename().string());
-    std::stringstream text;
-    text << std::ifstream(path).rdbuf();
-    CHECK(error_of(text.str()) == "");
-    const auto read = parse_program(text.str());
-    const auto* program = std::get_if<Program>(&read);
-    if (!program) continue;
-    REQUIRE(verify(*program) == "");
-    const Run run = run_of(text.str());
-    REQUIRE(run.buffers.size() == program->buffers.size());
-    REQUIRE(run.cells > 0);
-
-    std::mt19937_64 random(7);
-    std::vector<Value> wanted;
+    const ProgramFile file = read_program_file(path);
+    std::vector<Value> wanted = file.values;
     std::vector<Memory> memories;
-    for (size_t i = 0; i < run.buffers.size(); ++i) {
-      wanted.push_back(random_value(program->buffers[i].dtype, run.buffers[i], random));
-      memories.emplace_back(program->buffers[i].dtype, static_cast<size_t>(run.buffers[i]));
-      for (int64_t at = 0; at < run.buffers[i]; ++at)
-        memories[i].set(static_cast<size_t>(at), wanted[i].at(at));
+    for (const Value& value : wanted) {
+      memories.emplace_back(value.dtype, value.payload.size());
+      for (int64_t at = 0; at < value.size(); ++at)
+        memories.back().set(static_cast<size_t>(at), value.at(at));
     }
     std::vector<Value*> values;
     for (Value& value : wanted) values.push_back(&value);
-    run_program(*program, values, run.sizes, run.cells);
+    run_program(file.program, values, file.sizes, file.cells);
     std::vector<void*> pointers;
     for (Memory& memory : memories) pointers.push_back(memory.bytes.data());
-    run_on(compile(*program), *program, pointers, run.cells, run.sizes);
+    run_on(compile(file.program), file.program, pointers, file.cells, file.sizes);
     Comparison comparison;
     for (size_t i = 0; i < memories.size(); ++i)
       for (size_t at = 0; at < memories[i].size(); ++at)

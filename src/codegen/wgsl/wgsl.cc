@@ -13,6 +13,7 @@
 #include "codegen/wgsl/f32_as_f16x2.h"
 #include "codegen/wgsl/matrices.h"
 #include "codegen/wgsl/workgroup_reduction.h"
+#include "kernel/program/index_facts.h"
 
 namespace anneal::wgsl {
 namespace {
@@ -35,7 +36,7 @@ class Writer {
         combinations_(arithmetic_, threads_, options.subgroup),
         names_(program.code.size()),
         is_mentioned_(program.code.size()),
-        never_negative_(program.code.size()) {
+        never_negative_(find_never_negative(program)) {
     if (threads_ == 0) throw InternalError("a program whose lanes are no threads has no WGSL");
     for (const Instruction& each : program.code)
       for (size_t i = 0; i < each.operands.size(); ++i)
@@ -45,7 +46,6 @@ class Writer {
 
   Shader write() {
     for (size_t i = 0; i < program_.code.size(); ++i) {
-      never_negative_[i] = is_never_negative(program_.code[i]);
       write(i, program_.code[i]);
     }
     Shader shader;
@@ -184,32 +184,6 @@ class Writer {
 
   // A name that nothing else has.
   std::string fresh(const char* prefix) { return fmt::format("{}{}", prefix, names_given_++); }
-
-  // Of an index, which does not overflow: divisions are cheaper then.
-  bool is_never_negative(const Instruction& each) const {
-    auto known = [&](size_t i) { return never_negative_[static_cast<size_t>(each.operands[i])]; };
-    if (!is_index(each.dtype)) return false;
-    switch (each.code) {
-      case Code::Constant: return static_cast<int64_t>(each.bits) >= 0;
-      case Code::Size:
-      case Code::Cell: return true;
-      case Code::Splat:
-      case Code::Loop: return known(0);
-      case Code::Ramp: return known(0) && known(1);
-      case Code::Compute: break;
-      default: return false;
-    }
-    switch (each.op) {
-      case Op::Add:
-      case Op::Mul:
-      case Op::FloorDiv:
-      case Op::Min: return known(0) && known(1);
-      case Op::Max: return known(0) || known(1);
-      case Op::Mod: return known(1);
-      case Op::Where: return known(1) && known(2);
-      default: return false;
-    }
-  }
 
   void let(size_t at, const std::string& value) {
     names_[at] = fresh("v");

@@ -66,6 +66,8 @@ const PassTable<Program, GpuPassOptions>& gpu_passes() {
 
 Program gpu_program(Program program, const GpuPassOptions& options) {
   run_passes(gpu_passes(), program, options);
+  if (const std::string problem = verify(program); !problem.empty())
+    throw InternalError(fmt::format("{}\n{}", problem, to_text(program)));
   return program;
 }
 

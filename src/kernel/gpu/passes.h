@@ -22,7 +22,8 @@ const PassTable<Program, GpuPassOptions>& gpu_passes();
 // The first of them: every lane is a thread. An internal error where vectors differ in length.
 void lanes_to_threads(Program& program);
 
-// Of a program that lower() made for threads: all passes.
+// Of a program that lower() made for threads: all passes. An internal error where the result is no
+// valid program: drivers are given nothing else.
 Program gpu_program(Program program, const GpuPassOptions& options = {});
 
 }  // namespace anneal
