@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "kernel/plan/cost.h"
 #include "kernel/plan/plan.h"
 #include "kernel/plan/plan_check.h"
 #include "kernel/plan/plan_text.h"
-#include "kernel/plan/product_cost.h"
 
 namespace anneal {
 namespace {

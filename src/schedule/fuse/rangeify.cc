@@ -18,6 +18,7 @@
 #include "symbolic/index_map.h"
 #include "symbolic/limits.h"
 #include "symbolic/simplify.h"
+#include "target/workgroup_tiles.h"
 
 namespace anneal {
 namespace {
@@ -40,10 +41,9 @@ constexpr int kMostNested = 4;
 constexpr int kMostPlaces = 8;
 // Uses that are compared one by one.
 constexpr size_t kFewUses = 16;
-// Where groups of threads have a rectangle of a product each, so many results wide, an operand is
-// made anew for every one of them. That is for nothing where it is a value of memory, little
-// changed.
-constexpr double kWidthOfGroup = 128;
+// Where groups of threads have a tile of a product each, an operand is made anew for every one of
+// them. That is for nothing where it is a value of memory, little changed.
+constexpr double kWidthOfTile = kLargestTile.columns();
 
 NodeRef true_condition() { return make_const(Scalar::of_int(DType::Bool, 1)); }
 bool is_true(NodeRef condition) { return condition->is_const() && condition->arg.bits == 1; }
@@ -600,7 +600,7 @@ class Rangeifier {
           others *= size_estimate(axis.size);
       }
       if (summed && others > 1)
-        times += evaluations(use) / std::max(1.0, elements) * std::max(1.0, others / kWidthOfGroup);
+        times += evaluations(use) / std::max(1.0, elements) * std::max(1.0, others / kWidthOfTile);
     }
     return times;
   }
