@@ -18,6 +18,7 @@ inline constexpr double kScatteredLane = 1.3;
 inline constexpr double kScatteredThread = 8;
 // Nanoseconds of a cell: long enough that starting it does not matter, short enough to share.
 inline constexpr double kCellNanoseconds = 50e3, kWorthSharing = 20e3;
+inline constexpr double kStartOfCell = 200;                     // nanoseconds of it
 inline constexpr int64_t kCellsToShare = 16, kEnoughCells = 8;  // cells
 // Elements that one access of a thread brings.
 inline constexpr int kElementsOfAccess = 4;
