@@ -58,7 +58,7 @@ std::string totals_text(const TuneReport& report) {
   if (const int64_t left = report.count(TuneOutcome::Left); left > 0)
     text += fmt::format("; {} left, for which a larger --budget or another run is needed",
                         kernels_text(left));
-  if (report.program_after > 0)
+  if (report.program_after > 0 && report.count(TuneOutcome::Improved) > 0)
     text += fmt::format("\nkernels of the program: {} us before, {} us now",
                         micro(report.program_before), micro(report.program_after));
   return text;

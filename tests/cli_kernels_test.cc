@@ -437,7 +437,7 @@ TEST_CASE("cli: kernels --plan shows the plan, what it takes and the runners-up"
       several += part["choices"].size() > 1 ? 1 : 0;
     }
   }
-  CHECK(several == 3);  // the products
+  CHECK(several >= 3);  // the products, and loops whose cells may be larger or smaller
   const std::string text = anneal_run("kernels mlp --plan --kernel 0 --target cpu-avx2").output;
   CHECK(contains(text, "kernel 0, part 1 of 1"));
   CHECK(contains(text, "product grid["));

@@ -119,6 +119,28 @@ TEST_CASE("plans: candidates are legal, differ, and are emitted as given") {
   });
 }
 
+TEST_CASE("plans: loops have candidates with other blocks, and no others are taken for theirs") {
+  size_t several = 0;
+  for_all_bodies("norms", [&](const KernelBody& body, const LowerOptions& options) {
+    if (options.capabilities.workgroup_threads > 0) return;
+    const std::vector<PlanChoice> choices = plan_choices(body, options);
+    for (const PlanChoice& choice : choices) {
+      CAPTURE(choice.plan);
+      LowerOptions given = options;
+      given.plan = choice.plan;
+      given.describe = true;
+      const LoweredBody lowered = lower(body, given);
+      CHECK(lowered.refused == "");
+      CHECK(lowered.plan == choice.summary);
+      if (!choice.plan.starts_with("cell")) continue;
+      several += choices.size() > 1 ? 1 : 0;
+      given.plan = replaced(choice.plan, "block ", "block 1000000");
+      CHECK(lower(body, given).refused != "");
+    }
+  });
+  CHECK(several > 10);
+}
+
 TEST_CASE("plans: what is no plan of the body is refused, and the planner's is used") {
   Product::with([](const KernelBody& body, const LowerOptions& options,
                    const std::vector<PlanChoice>& choices) {

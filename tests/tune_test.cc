@@ -45,7 +45,7 @@ TEST_CASE("tune: searches once, and what it records is a plan of the kernel") {
   Product product;
   PlanRecords records(folder.path(), product.device->target());
   int64_t told = 0;
-  const TuneOptions options{.seconds = 3,
+  const TuneOptions options{.seconds = 60,
                             .progress =
                                 [&](const TuneProgress& progress) {
                                   CHECK(progress.kernel == 1);
@@ -83,7 +83,7 @@ TEST_CASE("tune: candidates that compute something else are refused") {
   Product product;
   PlanRecords records(folder.path(), product.device->target());
   const TuneReport report = tune(product.schedule, *product.device,
-                                 {.seconds = 2, .records = &records, .lower = lower_without_end});
+                                 {.seconds = 60, .records = &records, .lower = lower_without_end});
   REQUIRE(report.kernels.size() == 1);
   CHECK(report.kernels[0].tried > 0);
   CHECK(report.kernels[0].wrong == report.kernels[0].tried);

@@ -171,11 +171,16 @@ void KernelTrial::fill(bool positive) {
   for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].fill(i + 1, positive);
 }
 
-TrialKernel KernelTrial::compile(const LoweredBody& lowered) {
-  TrialKernel kernel{workers_->cache.compile(lowered.program)};
-  kernel.cells = IndexProgram(std::span(&lowered.cells, 1), {}).evaluate({})[0];
-  kernel.local_bytes = local_bytes(lowered.program);
-  return kernel;
+std::vector<TrialKernel> KernelTrial::compile(std::span<const LoweredBody> lowered) {
+  std::vector<const Program*> programs;
+  for (const LoweredBody& each : lowered) programs.push_back(&each.program);
+  std::vector<TrialKernel> kernels;
+  for (CompiledKernel& code : workers_->cache.compile_all(programs)) {
+    const LoweredBody& body = lowered[kernels.size()];
+    kernels.push_back({std::move(code), IndexProgram(std::span(&body.cells, 1), {}).evaluate({})[0],
+                       local_bytes(body.program)});
+  }
+  return kernels;
 }
 
 void KernelTrial::reserve(const TrialKernel& kernel) {

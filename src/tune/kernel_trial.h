@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,9 @@ class KernelTrial {
   KernelTrial(const KernelTrial&) = delete;
   KernelTrial& operator=(const KernelTrial&) = delete;
 
-  // Nothing is kept on disk.
-  TrialKernel compile(const LoweredBody& lowered);
+  // On several threads; nothing is kept on disk.
+  std::vector<TrialKernel> compile(std::span<const LoweredBody> lowered);
+  TrialKernel compile(const LoweredBody& lowered) { return compile({&lowered, 1})[0]; }
 
   // What it stores is what others have to store. False where that cannot be compared: it is not
   // finite, whatever numbers it is given.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ir/graph.h"
+#include "runtime/cpu/thread_pool.h"
 #include "runtime/program/distinct_bodies.h"
 #include "tune/kernel_trial.h"
 #include "tune/schedule_memory.h"
@@ -17,8 +18,9 @@ using Clock = std::chrono::steady_clock;
 
 // Of the budget: what comparing whole programs may take at the end.
 constexpr double kForProgram = 0.2;
-constexpr int64_t kMostCandidates = 48;  // of a kernel
-constexpr double kLeastOfKernel = 0.3;   // seconds that are worth beginning with one
+constexpr int64_t kMostCandidates = 48;    // of a kernel
+constexpr double kWorthSearching = 0.005;  // of what the program is expected to take
+constexpr double kLeastOfKernel = 0.3;     // seconds that are worth beginning with one
 constexpr int64_t kMostTrialBytes = int64_t{2} << 30;
 // A candidate whose first run takes so much longer than the best is not measured further.
 constexpr double kHopeless = 1.3;
@@ -26,7 +28,7 @@ constexpr double kHopeless = 1.3;
 // the rounds in which both take turns.
 constexpr double kWorthIt = 0.97;
 constexpr int kRounds = 9, kFasterRounds = 7;
-constexpr int kFewestProgramRounds = 5, kMostProgramRounds = 25;
+constexpr int kFewestProgramRounds = 3, kMostProgramRounds = 25;
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -102,11 +104,16 @@ class Tuner {
           ++task.result.count;
           task.kernels.push_back(static_cast<int>(kernel));
         }
+    double program = 0;
     for (Task& task : all) {
       task.choices = plan_choices(*task.body, lower_options());
-      if (task.choices.size() < 2) continue;
-      task.result.kernel = task.kernels[0];
+      if (task.choices.empty()) continue;
       task.expected = task.choices[0].nanoseconds * task.result.count;
+      program += task.expected;
+    }
+    for (Task& task : all) {
+      if (task.choices.size() < 2 || task.expected < kWorthSearching * program) continue;
+      task.result.kernel = task.kernels[0];
       look_up(task);
       tasks_.push_back(std::move(task));
     }
@@ -164,22 +171,29 @@ class Tuner {
     double least = own_seconds;
     std::optional<TrialKernel> best;
     const PlanChoice* chosen = &task.choices[0];
-    for (const PlanChoice& choice : std::span(task.choices).subspan(1)) {
-      if (result.tried == kMostCandidates || stopped_ || deadline.left() <= 0) break;
-      ++result.tried;
-      TrialKernel kernel = trial.compile(options_.lower(*task.body, lower_options(choice.plan)));
-      if (std::string why = trial.why_wrong(kernel); !why.empty()) {
-        ++result.wrong;
-        result.why = std::move(why);
-        continue;
+    std::span<const PlanChoice> open = std::span(task.choices).subspan(1);
+    while (!open.empty() && result.tried < kMostCandidates && !stopped_ && deadline.left() > 0) {
+      const std::span<const PlanChoice> now =
+          open.first(std::min({open.size(), static_cast<size_t>(kMostCandidates - result.tried),
+                               static_cast<size_t>(default_threads())}));
+      open = open.subspan(now.size());
+      std::vector<LoweredBody> lowered;
+      for (const PlanChoice& choice : now)
+        lowered.push_back(options_.lower(*task.body, lower_options(choice.plan)));
+      const std::vector<TrialKernel> kernels = trial.compile(lowered);
+      for (size_t i = 0; i < now.size() && !stopped_ && deadline.left() > 0; ++i) {
+        ++result.tried;
+        if (std::string why = trial.why_wrong(kernels[i]); !why.empty()) {
+          ++result.wrong;
+          result.why = std::move(why);
+        } else if (const double seconds = trial.seconds(kernels[i], least * kHopeless);
+                   seconds < least) {
+          least = seconds;
+          best = kernels[i];
+          chosen = &now[i];
+        }
+        report(result.tried, own_seconds / least);
       }
-      const double seconds = trial.seconds(kernel, least * kHopeless);
-      if (seconds < least) {
-        least = seconds;
-        best = std::move(kernel);
-        chosen = &choice;
-      }
-      report(result.tried, own_seconds / least);
     }
     if (stopped_ || result.tried == 0) return;  // it was not searched for
     admit(task, trial, own, best, *chosen);

@@ -6,20 +6,12 @@
 
 #include <anneal/error.h>
 
+#include "kernel/plan/cost.h"
 #include "symbolic/bounds.h"
 #include "symbolic/polynomial.h"
 
 namespace anneal {
 namespace {
-
-// Nanoseconds of one instruction, scalar or vector, and of a byte that comes from far away.
-constexpr double kInstruction = 0.15, kByte = 0.05;
-// What one lane of an access to scattered places takes, in instructions.
-constexpr double kScatteredLane = 1.3;
-
-// Work of one cell: long enough that starting it does not matter, short enough to share.
-constexpr double kCellNanoseconds = 50e3, kWorthSharing = 20e3;
-constexpr int64_t kCellsToShare = 16, kEnoughCells = 8;
 
 bool is_access(NodeRef node) {
   return node->op == Op::Load || node->op == Op::Store || node->op == Op::StoreAdd;
@@ -146,9 +138,8 @@ size_t Planner::zipped_axis(NodeRef store, size_t axis) {
 // Instructions of a region when vectors run along an axis; kNoAxis: without vectors.
 double Planner::cost(const Region& region, size_t vector_axis) {
   if (vector_axis != kNoAxis && !region.domain.contains(vector_axis)) vector_axis = kNoAxis;
-  // Memory gives a thread no less than the elements around its own: those are wasted, and no more.
-  constexpr double kAround = 8;
-  const double scattered = capabilities_.workgroup_threads > 0 ? kAround : kScatteredLane * lanes_;
+  const double scattered =
+      capabilities_.workgroup_threads > 0 ? kScatteredThread : kScatteredLane * lanes_;
   double each = 1;
   for (NodeRef node : region.nodes) {
     const bool vector = vector_axis != kNoAxis && is_access(node);
@@ -208,7 +199,9 @@ bool Planner::is_reused_along(const Region& region, size_t axis) {
 // Vectors of a loop without reductions: some, so that memory has more than one to wait for.
 int Planner::copies_of_stream(const Region& region, size_t axis) const {
   if (!enabled("unroll")) return 1;
-  const int wanted = region.nodes.size() <= 6 ? 4 : region.nodes.size() <= 24 ? 2 : 1;
+  const int wanted = region.nodes.size() <= kFewNodes    ? 4
+                     : region.nodes.size() <= kSomeNodes ? 2
+                                                         : 1;
   const int64_t vectors = analysis_.expected_size(axis) / lanes_;
   return static_cast<int>(std::clamp<int64_t>(vectors, 1, wanted));
 }
@@ -216,9 +209,8 @@ int Planner::copies_of_stream(const Region& region, size_t axis) const {
 // Copies of so many nodes that pay. Threads share little of what they compute: long code that is
 // repeated fills their registers and the time of the GPU's compiler.
 int Planner::most_copies(size_t nodes) const {
-  constexpr size_t kMostNodes = 256;
   if (is_simd()) return std::numeric_limits<int>::max();
-  return std::max(1, static_cast<int>(kMostNodes / std::max<size_t>(1, nodes)));
+  return std::max(1, static_cast<int>(kMostNodesOfCopies / std::max<size_t>(1, nodes)));
 }
 
 size_t Planner::nodes_of_all_regions() const {
@@ -229,17 +221,16 @@ size_t Planner::nodes_of_all_regions() const {
 
 // Threads take four elements at once, where that is how many they have and rows are made of fours.
 void Planner::vectorize_accesses(const Region& region, size_t axis, Tile& tile) const {
-  constexpr int kAtOnce = 4;
   const int most = most_copies(region.nodes.size());
   if (is_simd() || tile.lanes == 1 || lanes_ == 1) return;
   // Long rows that are kept are read faster one by one.
   if (!analysis_.body().tiles.empty() && lanes_ == capabilities_.workgroup_threads) return;
-  if (most < kAtOnce) return;
-  if (analysis_.size_multiple(axis) % kAtOnce != 0) return;
-  if (analysis_.expected_size(axis) < int64_t{kAtOnce} * tile.lanes) return;
-  tile.neighbours = kAtOnce;
-  const bool twice = analysis_.expected_size(axis) >= int64_t{2 * kAtOnce} * tile.lanes;
-  tile.copies = twice && most >= 2 * kAtOnce ? 2 * kAtOnce : kAtOnce;
+  if (most < kElementsOfAccess) return;
+  if (analysis_.size_multiple(axis) % kElementsOfAccess != 0) return;
+  if (analysis_.expected_size(axis) < int64_t{kElementsOfAccess} * tile.lanes) return;
+  tile.neighbours = kElementsOfAccess;
+  const bool twice = analysis_.expected_size(axis) >= int64_t{2 * kElementsOfAccess} * tile.lanes;
+  tile.copies = twice && most >= 2 * kElementsOfAccess ? 2 * kElementsOfAccess : kElementsOfAccess;
 }
 
 // Lanes that are scattered over lines of memory leave the neighbours on those lines to other
@@ -359,11 +350,11 @@ std::vector<size_t> Planner::by_stride(const std::vector<size_t>& axes, NodeRef 
 // Of a transpose in no cache: long pieces of few rows are read, so that memory streams, and whole
 // lines of many rows are written.
 void Planner::choose_turned_blocks(size_t vector_axis, int64_t cells, CellPlan& plan) {
-  constexpr int64_t kVectors = 4;
   double elements = 1;
   for (const GridAxis& each : plan.grid)
     elements *= static_cast<double>(analysis_.expected_size(each.axis));
-  const int64_t rows = std::min(kVectors * lanes_, analysis_.expected_size(vector_axis));
+  const int64_t rows =
+      std::min(kVectorsOfTransposed * lanes_, analysis_.expected_size(vector_axis));
   int64_t left = std::max<int64_t>(1, static_cast<int64_t>(elements) / cells / rows);
   auto block = [&](GridAxis& axis, int64_t wanted) {
     const int64_t step = axis.tile.elements(), size = analysis_.expected_size(axis.axis);
@@ -440,8 +431,6 @@ void Planner::choose_blocks(size_t vector_axis, CellPlan& plan) {
 // Of a group that has a row: a few elements for each, which it keeps in registers, and the fewer
 // threads there are, the less they wait for each other. But of few rows all threads are wanted.
 int Planner::threads_of_rows(size_t vector_axis) {
-  constexpr int64_t kElements = 16;
-  constexpr double kBusy = 0.25;
   double rows = 1;
   int64_t longest = 1;
   for (size_t axis : common_axes().list())
@@ -452,9 +441,10 @@ int Planner::threads_of_rows(size_t vector_axis) {
   for (const Region& region : regions_)
     if (const size_t axis = best_own_axis(region); axis != kNoAxis)
       longest = std::max(longest, analysis_.expected_size(axis));
-  const double busy = kBusy * static_cast<double>(capabilities_.parallel_threads);
+  const double busy = kBusyThreads * static_cast<double>(capabilities_.parallel_threads);
   int threads = std::min(capabilities_.subgroup_threads, lanes_);
-  while (threads < lanes_ && (threads * kElements < longest || threads * rows < busy)) threads *= 2;
+  while (threads < lanes_ && (threads * kElementsOfThread < longest || threads * rows < busy))
+    threads *= 2;
   return threads;
 }
 
@@ -521,7 +511,7 @@ std::vector<AxisLoop> Planner::reduction_loops(const Region& region, bool lanes_
   const int lanes = loops.back().tile.lanes;
   const int64_t steps = analysis_.expected_size(loops.back().axis) / lanes;
   const bool threads = capabilities_.workgroup_threads > 0;
-  const int worthwhile = threads ? kSumsInFlight : region.nodes.size() > 12 ? 2 : 4;
+  const int worthwhile = threads ? kSumsInFlight : region.nodes.size() > kFewNodesOfSum ? 2 : 4;
   const int pays = std::min(worthwhile, most_copies(region.nodes.size()));
   most = static_cast<int>(std::clamp<int64_t>(steps, 1, pays));
   vectorize_accesses(region, loops.back().axis, loops.back().tile);

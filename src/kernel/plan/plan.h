@@ -51,6 +51,10 @@ class Planner {
   static ProductPins pins_of(const ProductPlan& plan);
   std::string why_not_legal(const ProductPlan& plan);
   std::vector<ProductPins> product_variants(const ProductPlan& chosen);
+  bool has_free_blocks() const;
+  int64_t most_block(const GridAxis& axis) const;
+  void add_products(std::vector<PlanCandidate>& all, bool row_lanes);
+  void add_cells(std::vector<PlanCandidate>& all, bool row_lanes);
   // Of a product on all cores.
   double product_nanoseconds(const ProductPlan& plan);
   double cell_nanoseconds(const CellPlan& plan, bool row_lanes);

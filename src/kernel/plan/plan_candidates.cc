@@ -1,16 +1,16 @@
 // Other ways to run a body than the planner's own, for those who measure: products differ by the
-// register tile, the k tile and the blocks of cells. What a candidate is made of is given, and the
-// rest chosen as ever, so that all of them compute the same.
+// register tile, the k tile and the blocks of cells, other loops by the blocks alone. What a
+// candidate is made of is given, and the rest chosen as ever, so that all of them compute the same.
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "kernel/plan/cost.h"
 #include "kernel/plan/plan.h"
 #include "kernel/plan/plan_check.h"
 #include "kernel/plan/plan_text.h"
-#include "kernel/plan/product_cost.h"
 
 namespace anneal {
 namespace {
@@ -72,7 +72,11 @@ double Planner::product_nanoseconds(const ProductPlan& plan) {
 double Planner::cell_nanoseconds(const CellPlan& plan, bool row_lanes) {
   if (groups_.empty()) return 0;
   const size_t vector_axis = row_lanes ? plan.grid.back().axis : choose_vector_axis(common_axes());
-  return work_of(vector_axis).nanoseconds / capabilities_.cores * imbalance(plan.grid);
+  double cells = 1;
+  for (const GridAxis& axis : plan.grid)
+    cells *= static_cast<double>(ceil_div(analysis_.expected_size(axis.axis), axis.block));
+  return (work_of(vector_axis).nanoseconds + cells * kStartOfCell) / capabilities_.cores *
+         imbalance(plan.grid);
 }
 
 double Planner::nanoseconds(const KernelPlan& plan) {
@@ -135,6 +139,13 @@ std::string Planner::why_not(const KernelPlan& plan, bool row_lanes) {
     if (std::string problem = why_not_legal(*made); !problem.empty()) return problem;
     own.kind = *made;
   }
+  const auto* cells = std::get_if<CellPlan>(&plan.kind);
+  auto* own_cells = std::get_if<CellPlan>(&own.kind);
+  if (is_simd() && cells && own_cells && has_free_blocks() &&
+      cells->grid.size() == own_cells->grid.size())
+    for (size_t i = 0; i < cells->grid.size(); ++i)
+      if (cells->grid[i].block <= most_block(own_cells->grid[i]))
+        own_cells->grid[i].block = cells->grid[i].block;
   return to_text(plan, analysis_) == to_text(own, analysis_)
              ? ""
              : "parts of it do not follow from the others";
@@ -170,13 +181,8 @@ std::vector<ProductPins> Planner::product_variants(const ProductPlan& chosen) {
   return variants;
 }
 
-std::vector<PlanCandidate> Planner::candidates(bool row_lanes) {
-  std::vector<PlanCandidate> all;
-  all.push_back({plan(row_lanes)});
-  all[0].nanoseconds = nanoseconds(all[0].plan);
-  const auto* chosen = std::get_if<ProductPlan>(&all[0].plan.kind);
-  if (!is_simd() || !enabled("unroll") || !chosen || !is_summed_in_rows(*chosen)) return all;
-  const ProductPlan own = *chosen;
+void Planner::add_products(std::vector<PlanCandidate>& all, bool row_lanes) {
+  const ProductPlan own = std::get<ProductPlan>(all[0].plan.kind);
   std::set<std::string> known{to_text(all[0].plan, analysis_)};
   for (const ProductPins& pins : product_variants(own)) {
     const std::optional<ProductPlan> made = plan_product(pins);
@@ -187,6 +193,43 @@ std::vector<PlanCandidate> Planner::candidates(bool row_lanes) {
     if (!known.insert(to_text(candidate.plan, analysis_)).second) continue;
     if (why_not(candidate.plan, row_lanes).empty()) all.push_back(std::move(candidate));
   }
+}
+
+// Rows of tiles have the block that their tiles have room for.
+bool Planner::has_free_blocks() const { return analysis_.body().tiles.empty(); }
+
+// A cell with all of the axis.
+int64_t Planner::most_block(const GridAxis& axis) const {
+  const int64_t step = axis.tile.elements();
+  return ceil_div(std::max<int64_t>(1, analysis_.expected_size(axis.axis)), step) * step;
+}
+
+void Planner::add_cells(std::vector<PlanCandidate>& all, bool row_lanes) {
+  const CellPlan own = std::get<CellPlan>(all[0].plan.kind);
+  for (size_t i = 0; i < own.grid.size(); ++i) {
+    const int64_t step = own.grid[i].tile.elements(), tiles = own.grid[i].block / step;
+    for (const int64_t wanted : {tiles / 4, tiles / 2, tiles * 2, tiles * 4}) {
+      const int64_t block = wanted * step;
+      if (block < step || block > most_block(own.grid[i])) continue;
+      PlanCandidate candidate{all[0].plan};
+      auto& plan = std::get<CellPlan>(candidate.plan.kind);
+      plan.grid[i].block = block;
+      candidate.nanoseconds = cell_nanoseconds(plan, row_lanes);
+      all.push_back(std::move(candidate));
+    }
+  }
+}
+
+std::vector<PlanCandidate> Planner::candidates(bool row_lanes) {
+  std::vector<PlanCandidate> all;
+  all.push_back({plan(row_lanes)});
+  all[0].nanoseconds = nanoseconds(all[0].plan);
+  if (!is_simd()) return all;
+  const auto* product = std::get_if<ProductPlan>(&all[0].plan.kind);
+  if (product && is_summed_in_rows(*product) && enabled("unroll"))
+    add_products(all, row_lanes);
+  else if (!product && has_free_blocks())
+    add_cells(all, row_lanes);
   std::stable_sort(all.begin() + 1, all.end(), [](const PlanCandidate& a, const PlanCandidate& b) {
     return a.nanoseconds < b.nanoseconds;
   });

@@ -2,16 +2,11 @@
 // memory only streams along rows; so whole rows are added to sums that lie in memory of the cell.
 #include <algorithm>
 
+#include "kernel/plan/cost.h"
 #include "kernel/plan/plan.h"
 
 namespace anneal {
 namespace {
-
-constexpr int64_t kNarrowest = 512;  // columns: fewer are a strip anyway
-// Of a row that memory streams through; a shorter one where that leaves too few cells to share.
-constexpr int64_t kLongPiece = 512, kShortPiece = 128, kEnoughCells = 8;
-constexpr size_t kMostSums = 4;
-constexpr int kRowsAtOnce = 8, kVectors = 4;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -19,7 +14,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::optional<ProductPlan> Planner::plan_column_reduction() {
   const Region* region = enabled("tile") && enabled("unroll") ? heaviest_sum() : nullptr;
-  if (!region || region->heads.size() > kMostSums) return std::nullopt;
+  if (!region || region->heads.size() > kMostColumnSums) return std::nullopt;
   const AxisSet common = common_axes();
   // Along any other axis the same sums would be made again.
   if (region->domain.without(region->own) != common) return std::nullopt;
@@ -41,7 +36,7 @@ std::optional<ProductPlan> Planner::plan_column_reduction() {
   ProductPlan plan{};
   plan.sums = region->heads;
   plan.stores = groups_[0];
-  plan.columns = {{columns}, {lanes_, kVectors}};
+  plan.columns = {{columns}, {lanes_, kColumnVectors}};
   plan.summed = by_stride(region->own.list(), longest, kNoAxis);
   plan.step.copies = kRowsAtOnce;
   // Only the first of the summed axes comes in blocks; with others inside, one at a time.

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernel/plan/cost.h"
 #include "kernel/plan/plan.h"
-#include "kernel/plan/product_cost.h"
 
 namespace anneal {
 namespace {
@@ -186,7 +186,6 @@ double Planner::product_cost(const Region& region, size_t rows, size_t columns) 
     if (!lies_as_summed(operand, summed)) pack_rows += pack_cost(operand, rows, true, summed);
   for (NodeRef operand : operands.of_columns)
     pack_columns += pack_cost(operand, columns, false, summed);
-  constexpr double kRepeats = 8;
   cost += pack_rows + pack_columns + (kRepeats - 1) * std::min(pack_rows, pack_columns);
   for (NodeRef store : groups_[0])
     if (stride_of(analysis_, store, columns) != Stride::Unit)

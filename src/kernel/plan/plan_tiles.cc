@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernel/plan/cost.h"
 #include "kernel/plan/plan.h"
 
 namespace anneal {
-namespace {
-
-constexpr int kRowVectors = 2;  // vectors of rows, and copies of an axis beside them: accumulators
-constexpr int kSumCopies = 8, kPlainCopies = 2;
-
-}  // namespace
-
 CellPlan Planner::plan_tiles() {
   const KernelBody& body = analysis_.body();
   CellPlan plan;

@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernel/plan/cost.h"
 #include "kernel/plan/plan.h"
 
 namespace anneal {
-namespace {
-
-constexpr double kFewestOfSquares = 1 << 16;
-constexpr int kNeighbours = 4;  // what one access can bring
-}  // namespace
-
 std::optional<WorkgroupElements> Planner::plan_elements() {
   if (!enabled("vectorise") || groups_.size() != 1 || !analysis_.body().tiles.empty())
     return std::nullopt;
@@ -45,14 +40,14 @@ std::optional<WorkgroupElements> Planner::plan_elements() {
   plan.threads = std::min<int>(
       lanes_, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max(1.0, elements)))));
   if (!enabled("unroll") || plan.axes.empty()) return plan;
-  const bool whole = analysis_.size_multiple(plan.axes.back()) % kNeighbours == 0;
+  const bool whole = analysis_.size_multiple(plan.axes.back()) % kElementsOfAccess == 0;
   // A thread that stores whole words of narrow elements need not share them with others.
-  const bool narrow = most_copies(nodes_of_all_regions()) >= kNeighbours &&
+  const bool narrow = most_copies(nodes_of_all_regions()) >= kElementsOfAccess &&
                       std::ranges::any_of(plan.stores, [](NodeRef store) {
                         return byte_size(store->source(3)->dtype) < 4;
                       });
-  const bool many = analysis_.reductions().empty() && elements >= kNeighbours * busy;
-  if (whole && (narrow || many)) plan.neighbours = kNeighbours;
+  const bool many = analysis_.reductions().empty() && elements >= kElementsOfAccess * busy;
+  if (whole && (narrow || many)) plan.neighbours = kElementsOfAccess;
   return plan;
 }
 
@@ -64,7 +59,7 @@ std::optional<TransposeTile> Planner::plan_transpose() {
   const AxisSet common = common_axes();
   if (!(analysis_.listed_set(groups_[0][0]) == common)) return std::nullopt;
   const std::vector<size_t> axes = by_stride(common.list(), groups_[0][0], kNoAxis);
-  if (axes.size() < 2 || extent(axes) < kFewestOfSquares) return std::nullopt;
+  if (axes.size() < 2 || extent(axes) < kFewestTransposed) return std::nullopt;
   TransposeTile plan{groups_[0], {}, axes.back(), kNoAxis, {}};
   for (NodeRef node : topological_order(plan.stores)) {
     // Elements narrower than a word are stored by whole words instead.

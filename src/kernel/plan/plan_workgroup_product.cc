@@ -4,45 +4,20 @@
 #include <cmath>
 
 #include "body/axis_bounds.h"
+#include "kernel/plan/cost.h"
 #include "kernel/plan/plan.h"
+#include "target/workgroup_tiles.h"
 
 namespace anneal {
 namespace {
 
-constexpr double kFewestSteps = 4096, kFewestRows = 4;
-constexpr int kNeighbours = 4;    // what one access can bring
-constexpr double kThreads = 512;  // that keep a core busy
-constexpr int64_t kShortDepth = 8;
-constexpr int64_t kShortBlocks[] = {4, 5};  // in large groups
-constexpr int kFewestThreadsOfShort = 256;
-// Of what each element of a rectangle is made of, all copies together: what is longer takes drivers
-// many seconds and gigabytes to compile.
-constexpr size_t kMostNodes = 8192;
-
-// A rectangle of threads with a rectangle of elements each, how well it keeps them busy, and how
-// many of these a core has registers for.
-struct TileShape {
-  int row_threads, row_copies, column_threads, column_copies;
-  double speed;
-  int at_once;
-};
-constexpr TileShape kStagedShapes[] = {{16, 8, 16, 8, 1.0, 2},
-                                       {8, 8, 16, 8, 0.97, 3},
-                                       {8, 8, 8, 8, 0.9, 6},
-                                       {8, 4, 16, 4, 0.6, 8},
-                                       {8, 4, 8, 4, 0.5, 16}};
-constexpr TileShape kDirectShapes[] = {
-    {4, 4, 8, 4, 1.0, 1}, {4, 2, 8, 4, 0.8, 1}, {2, 1, 16, 2, 0.4, 1}};
-constexpr double kSpeedOfFew = 0.75;  // of fewer than that
-// Where units multiply matrices: threads of one are 8 x 4, with 2 x 4 elements of a matrix each.
-constexpr TileShape kMatrixShapes[] = {{16, 8, 16, 8, 1.0, 2}, {16, 4, 8, 8, 0.6, 4}};
-constexpr int64_t kMatrixDepths[] = {32, 16}, kMatrixPadding = 8, kTermsOfMatrices = 1536;
+constexpr int64_t kMatrixPadding = 8;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-int neighbours_of(int copies) { return copies % kNeighbours == 0 ? kNeighbours : 1; }
+int neighbours_of(int copies) { return copies % kElementsOfAccess == 0 ? kElementsOfAccess : 1; }
 
-void set_sides(WorkgroupProduct& plan, const TileShape& shape) {
+void set_sides(WorkgroupProduct& plan, const WorkgroupTile& shape) {
   plan.rows.threads = shape.row_threads, plan.rows.copies = shape.row_copies;
   plan.columns.threads = shape.column_threads, plan.columns.copies = shape.column_copies;
   plan.rows.neighbours =
@@ -123,19 +98,19 @@ void Planner::choose_copying(const WorkgroupProduct& plan, const Region& region,
   within.add(last);
   const size_t unit = axis_of_stride(operand.node, within, Stride::Unit, last);
   operand.along_sum = unit != kNoAxis && unit != last;
-  const bool whole = analysis_.size_multiple(plan.summed.back()) % kNeighbours == 0;
+  const bool whole = analysis_.size_multiple(plan.summed.back()) % kElementsOfAccess == 0;
   // What lies across, and must lie along for matrices, is turned while it is copied.
   const bool turned = !plan.matrices.empty() && operand.of_rows && !operand.along_sum;
   if (whole && (turned || (operand.along_sum && unit == plan.summed.back())))
-    operand.terms_at_once = kNeighbours;
-  const int wide = plan.matrices.empty() ? side.neighbours : kNeighbours;
+    operand.terms_at_once = kElementsOfAccess;
+  const int wide = plan.matrices.empty() ? side.neighbours : kElementsOfAccess;
   operand.elements_at_once = operand.terms_at_once > 1 && !turned ? 1 : wide;
 }
 
 // The depth of blocks, and how many sums pass through fast memory at once; false: it is too small.
 bool Planner::choose_matrix_memory(WorkgroupProduct& plan) const {
   const int64_t units = plan.threads() / kMatrixLanes;
-  for (const int64_t depth : kMatrixDepths) {
+  for (const int64_t depth : kMatrixKTiles) {
     plan.depth = depth;
     plan.terms_of_matrices = kTermsOfMatrices;
     int64_t bytes = 0;
@@ -181,7 +156,7 @@ std::optional<WorkgroupProduct> Planner::plan_workgroup_product() {
     for (size_t axis : side->axes) others.remove(axis);
   plan.others = others.list();
   const double down = extent(plan.rows.axes), across = extent(plan.columns.axes);
-  if (down < kFewestRows) return std::nullopt;
+  if (down < kFewestRowsOfWorkgroup) return std::nullopt;
 
   const bool staged = capabilities_.stage_products && enabled("stage");
   if (staged && enabled("split-f32-products") && capabilities_.matrix_element_bytes > 0 &&
@@ -191,34 +166,33 @@ std::optional<WorkgroupProduct> Planner::plan_workgroup_product() {
   for (WorkgroupOperand& operand : plan.staged) choose_copying(plan, *region, operand);
 
   // What takes least, where a device that is not busy takes as long as one that is.
-  std::span<const TileShape> shapes = kDirectShapes;
-  if (staged) shapes = kStagedShapes;
-  if (!plan.matrices.empty()) shapes = kMatrixShapes;
-  const TileShape* best = nullptr;
+  std::span<const WorkgroupTile> shapes = kDirectTiles;
+  if (staged) shapes = kStagedTiles;
+  if (!plan.matrices.empty()) shapes = kMatrixTiles;
+  const WorkgroupTile* best = nullptr;
   double best_cost = 1e300;
   const auto heads = static_cast<int>(plan.sums.size());
   const size_t nodes = nodes_of_all_regions();
-  for (const TileShape& shape : shapes) {
-    const int threads = shape.row_threads * shape.column_threads;
-    const bool fits =
-        threads <= capabilities_.most_workgroup_threads &&
-        heads * shape.row_copies * shape.column_copies <= capabilities_.vector_registers &&
-        nodes * static_cast<size_t>(shape.row_copies * shape.column_copies) <= kMostNodes;
+  for (const WorkgroupTile& shape : shapes) {
+    const int threads = shape.threads();
+    const bool fits = threads <= capabilities_.most_workgroup_threads &&
+                      heads * shape.copies() <= capabilities_.vector_registers &&
+                      nodes * static_cast<size_t>(shape.copies()) <= kMostNodesOfTile;
     if (!fits) continue;
     set_sides(plan, shape);
     if (!plan.matrices.empty() && !choose_matrix_memory(plan)) continue;
-    const auto tiles = static_cast<double>(
-        ceil_div(static_cast<int64_t>(down), shape.row_threads * shape.row_copies) *
-        ceil_div(static_cast<int64_t>(across), shape.column_threads * shape.column_copies));
+    const auto tiles = static_cast<double>(ceil_div(static_cast<int64_t>(down), shape.rows()) *
+                                           ceil_div(static_cast<int64_t>(across), shape.columns()));
     const double groups = tiles * extent(plan.others);
     const double work = groups * threads * shape.row_copies * shape.column_copies / shape.speed;
     const double idle =
         std::max(1.0, static_cast<double>(capabilities_.parallel_threads) / (groups * threads));
     // Some cores have a group more than others, and all wait for them; the last groups of a core
     // may leave it waiting for memory.
-    const double each = groups / (static_cast<double>(capabilities_.parallel_threads) / kThreads);
+    const double each =
+        groups / (static_cast<double>(capabilities_.parallel_threads) / kThreadsOfCore);
     const double most = std::ceil(each), last = std::fmod(most, shape.at_once);
-    const double uneven = each > 1 ? (most + last * (1 / kSpeedOfFew - 1)) / each : 1;
+    const double uneven = each > 1 ? (most + last * (1 / kSpeedOfFewTiles - 1)) / each : 1;
     const double cost = work * idle * uneven;
     if (cost >= best_cost) continue;
     best_cost = cost;
@@ -259,15 +233,15 @@ std::optional<WorkgroupProduct> Planner::plan_workgroup_product() {
   const bool all_static = std::ranges::all_of(
       plan.summed, [&](size_t axis) { return is_static(analysis_.size(axis)); });
   const auto terms = static_cast<int64_t>(extent(plan.summed));
-  if (enabled("unroll") && plan.zeros_add_nothing && all_static && plan.depth > kShortDepth &&
-      terms % kShortDepth == 0) {
-    if (plan.threads() >= kFewestThreadsOfShort)
-      for (const int64_t blocks : kShortBlocks)
-        if (plan.blocks == 1 && terms % (kShortDepth * blocks) == 0) plan.blocks = blocks;
-    if (plan.blocks > 1 || terms % plan.depth != 0) plan.depth = kShortDepth;
+  if (enabled("unroll") && plan.zeros_add_nothing && all_static && plan.depth > kShortKTile &&
+      terms % kShortKTile == 0) {
+    if (plan.threads() >= kFewestThreadsOfRounds)
+      for (const int64_t blocks : kShortKTilesOfRound)
+        if (plan.blocks == 1 && terms % (kShortKTile * blocks) == 0) plan.blocks = blocks;
+    if (plan.blocks > 1 || terms % plan.depth != 0) plan.depth = kShortKTile;
   }
   // A whole block of plain products is short enough for that.
-  plan.unroll = !enabled("unroll") ? 1 : plan.zeros_add_nothing ? plan.depth : kNeighbours;
+  plan.unroll = !enabled("unroll") ? 1 : plan.zeros_add_nothing ? plan.depth : kElementsOfAccess;
   return plan;
 }
 

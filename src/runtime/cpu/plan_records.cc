@@ -91,10 +91,10 @@ PlanRecords::PlanRecords(std::string directory, const Target& target,
     : path_(fmt::format("{}/{}", directory, kContent.folder)),
       folder_(std::move(directory), limits, kContent) {
   const Hardware& hardware = target.hardware;
-  identity_ = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {}\n", ANNEAL_VERSION,
+  identity_ = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {}\n", ANNEAL_VERSION,
                           ANNEAL_PLANNER_REVISION, codegen_identity(), target.triple, target.cpu,
                           target.features, hardware.vector_bytes, hardware.vector_registers,
-                          hardware.cores, hardware.l1_bytes, hardware.l2_bytes, hardware.l3_bytes);
+                          hardware.l1_bytes, hardware.l2_bytes, hardware.l3_bytes);
 }
 
 std::string PlanRecords::identity_of(const KernelBody& body) const {

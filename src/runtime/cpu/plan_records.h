@@ -29,8 +29,8 @@ std::string write_record(const PlanRecord& record, std::string_view identity);
 std::optional<PlanRecord> read_record(std::string_view file, std::string_view identity);
 
 // Any thread may call. A record is found by what the kernel computes, the target, and the version
-// of the planner and of the code generator; and not by how many threads run it, because results
-// must not depend on them.
+// of the planner and of the code generator; and not by how many threads or cores run it, because
+// results must not depend on them.
 class PlanRecords {
  public:
   // Nothing is kept on disk where `directory` is empty.

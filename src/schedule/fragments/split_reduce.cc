@@ -17,6 +17,7 @@
 #include "schedule/fuse/cost.h"
 #include "symbolic/bounds.h"
 #include "symbolic/simplify.h"
+#include "target/workgroup_tiles.h"
 
 namespace anneal {
 namespace {
@@ -29,12 +30,12 @@ constexpr double kWaiting = 4;         // threads that wait for memory, for each
 constexpr double kManyTerms = 4096;    // that take longer than a second phase does
 // Of products on such devices: results and terms of one group, groups that leave it idle, those
 // that keep it busy, and where pieces are long, as many that it matters little when some end last.
-constexpr double kResultsOfGroup = 16384, kTermsOfGroup = 64;
+constexpr double kResultsOfGroup = kLargestTile.rows() * kLargestTile.columns();
+constexpr double kTermsOfGroup = 64;
 constexpr double kFewGroups = 128, kBusyGroups = 256, kManyGroups = 512;
 constexpr double kManyGroupsOfMatrices = 1024;  // which end sooner
 constexpr double kMostPieces = 1024;  // for which one group is enough to bring them together
 constexpr double kFewTerms = 1024;    // of a sum that takes no pieces
-constexpr int64_t kBlock = 8, kBlockOfMatrices = 32;  // terms that a group copies at least
 constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
 
 NodeRef identity_of(Op op, DType dtype) {
@@ -94,7 +95,8 @@ class Splitter {
         eagerness_(options.threshold_scale),
         most_buffers_(static_cast<size_t>(options.capabilities.max_buffers)),
         parallel_(static_cast<double>(options.capabilities.parallel_threads)),
-        block_(options.capabilities.matrix_element_bytes > 0 ? kBlockOfMatrices : kBlock),
+        // Terms that a group copies at least.
+        block_(options.capabilities.matrix_element_bytes > 0 ? kMatrixKTiles[0] : kShortKTile),
         many_groups_(options.capabilities.matrix_element_bytes > 0 ? kManyGroupsOfMatrices
                                                                    : kManyGroups) {}
 

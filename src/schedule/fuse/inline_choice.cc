@@ -7,6 +7,7 @@
 #include "rewrite/passes.h"
 #include "schedule/fuse/cost.h"
 #include "schedule/graph/products.h"
+#include "target/workgroup_tiles.h"
 
 namespace anneal {
 namespace {
@@ -25,10 +26,9 @@ constexpr size_t kMostUses = 16;
 constexpr int kMostNested = 4;
 // Gathers of gathers in one kernel: each place is part of the next one's.
 constexpr int kMostPlaces = 8;
-// Where groups of threads have a rectangle of a product each, so many results wide, an operand is
-// made anew for every one of them. That is for nothing where it is a value of memory, little
-// changed.
-constexpr double kWidthOfGroup = 128;
+// Where groups of threads have a tile of a product each, an operand is made anew for every one of
+// them. That is for nothing where it is a value of memory, little changed.
+constexpr double kWidthOfTile = kLargestTile.columns();
 
 // Elements a value is made of, behind movement: those that any of it lets through.
 double elements_behind(NodeRef node) {
@@ -165,8 +165,8 @@ double InlineChoice::times_made_for_products(const ValueState& s, double element
         others *= size_estimate(axis.size);
     }
     if (summed && others > 1)
-      times += values_.evaluations(use) / std::max(1.0, elements) *
-               std::max(1.0, others / kWidthOfGroup);
+      times +=
+          values_.evaluations(use) / std::max(1.0, elements) * std::max(1.0, others / kWidthOfTile);
   }
   return times;
 }

@@ -1,0 +1,107 @@
+// What kernels are reckoned to take: every number that planners choose by, with its unit; the tiles
+// of workgroups are in target/workgroup_tiles.h. A step is a multiply-add of vectors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace anneal {
+
+// ---- loops over elements, and reductions
+
+// Nanoseconds of one instruction, scalar or vector, and of a byte that comes from far away.
+inline constexpr double kInstruction = 0.15, kByte = 0.05;
+// What one lane of an access to scattered places takes, in instructions of a CPU.
+inline constexpr double kScatteredLane = 1.3;
+// Memory gives a thread of a GPU no less than the elements around its own: so many instructions are
+// wasted, and no more.
+inline constexpr double kScatteredThread = 8;
+// Nanoseconds of a cell: long enough that starting it does not matter, short enough to share.
+inline constexpr double kCellNanoseconds = 50e3, kWorthSharing = 20e3;
+inline constexpr double kStartOfCell = 200;                     // nanoseconds of it
+inline constexpr int64_t kCellsToShare = 16, kEnoughCells = 8;  // cells
+// Elements that one access of a thread brings.
+inline constexpr int kElementsOfAccess = 4;
+// Nodes that copies repeat, of a GPU: longer code fills registers and its compiler's time.
+inline constexpr size_t kMostNodesOfCopies = 256;
+// Of a loop without reductions: nodes up to which it has four vectors, or two, at once.
+inline constexpr size_t kFewNodes = 6, kSomeNodes = 24;
+// Nodes of a reduction that is worth four sums at once; of more, two.
+inline constexpr size_t kFewNodesOfSum = 12;
+inline constexpr int64_t kVectorsOfTransposed = 4;  // of a row that is transposed far from caches
+// Workgroups with a row each: elements of a thread, and the part of all threads that is busy
+// enough.
+inline constexpr int64_t kElementsOfThread = 16;
+inline constexpr double kBusyThreads = 0.25;
+
+// Bodies with tiles: vectors of rows, and copies of an axis beside them where there are sums, and
+// where there are none.
+inline constexpr int kRowVectors = 2, kSumCopies = 8, kPlainCopies = 2;
+
+// ---- sums down columns
+
+inline constexpr int64_t kNarrowest = 512;  // columns: fewer are a strip anyway
+// Of a row that memory streams through; a shorter one where that leaves too few cells to share.
+inline constexpr int64_t kLongPiece = 512, kShortPiece = 128;
+inline constexpr size_t kMostColumnSums = 4;
+inline constexpr int kRowsAtOnce = 8, kColumnVectors = 4;
+
+// ---- transposes in shared memory
+
+inline constexpr double kFewestTransposed = 1 << 16;  // elements
+
+// ---- products
+
+inline constexpr double kStepsPerNanosecond = 3.0;
+
+// Steps that packing an element takes, by how it lies; and storing one to a scattered place.
+inline constexpr double kPackContiguous = 0.3, kPackSecond = 0.5, kPackTurned = 0.6;
+inline constexpr double kPackScattered = 1.6, kStoreScattered = 1.6;
+// An operand that is computed while it is packed, to one that is only loaded.
+inline constexpr double kPackComputed = 1.5;
+// Steps for a vector of sums that is loaded and stored around a block.
+inline constexpr double kSumThroughMemory = 1.0;
+
+// Below these nothing is gained: there is too little to use twice.
+inline constexpr double kFewestRows = 3, kFewestRowsOfWorkgroup = 4, kFewestSteps = 4096;
+
+// Nanoseconds of a cell.
+inline constexpr double kProductCellNanoseconds = 40e3;
+inline constexpr double kProductCellsToShare = 16, kFewestCells = 4;  // cells
+// Load balance: more cells than enough where the busiest core gains by them, up to so many a core,
+// each worth handing to a thread.
+inline constexpr double kFewCores = 4, kMostCellsOfCore = 6, kEvener = 0.95;
+inline constexpr double kFewestNanoseconds = 10e3;
+inline constexpr double kWorthPacking = 0.04;  // part of all steps that more cells may cost
+// Elements.
+inline constexpr int64_t kSmallestBlock = 64;
+inline constexpr int64_t kShortSum = 8;        // steps of a loop that are too few for it
+inline constexpr int64_t kDeepest = 384;       // steps of a sum that one block of it takes
+inline constexpr double kEnoughColumns = 512;  // for one block
+inline constexpr double kVectorsTogether = 4;  // that short axes are packed in
+inline constexpr size_t kLightStores = 10;     // nodes
+// How often the operands of the side that cells do not share are packed again, roughly.
+inline constexpr double kRepeats = 8;
+// Of what each element of a workgroup's tile is made of, all copies together: what is longer takes
+// drivers many seconds and gigabytes to compile.
+inline constexpr size_t kMostNodesOfTile = 8192;
+// Terms that matrix units add up before sums go on in f32.
+inline constexpr int64_t kTermsOfMatrices = 1536;
+// What the cell's memory may take, to what stays in the cache of a core.
+inline constexpr int64_t kMostMemory = 4;
+
+// Of a register tile, in rows and vectors: what a step of the sum takes, in steps.
+struct RegisterTile {
+  int rows, vectors, heads;
+  bool fits;  // the columns are made of whole tiles
+};
+inline double tile_cost(const RegisterTile& tile) {
+  constexpr double kLoad = 0.12;     // of an operand, for each step it serves
+  constexpr double kRest = 0.03;     // where some columns are left over
+  constexpr double kWaiting = 0.5;   // sums that wait for each other
+  constexpr int kSumsToOverlap = 8;  // additions that hide how long one takes
+  return 1 + (kLoad / tile.rows + kLoad / tile.vectors + (tile.fits ? 0 : kRest)) +
+         (tile.heads * tile.rows * tile.vectors < kSumsToOverlap ? kWaiting : 0);
+}
+
+}  // namespace anneal
