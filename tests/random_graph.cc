@@ -76,8 +76,10 @@ class Generator : RandomPool {
 
   NodeRef binary() {
     NodeRef a = pick();
-    if (is_bool(a->dtype)) return make(one_of(kBoolBinary), {a, like(a)});
-    if (!is_float(a->dtype)) return make(one_of(kIntBinary), {a, like(a)});
+    if (!is_float(a->dtype)) {
+      NodeRef b = like(a);
+      return make(is_bool(a->dtype) ? one_of(kBoolBinary) : one_of(kIntBinary), {a, b});
+    }
     const Op op = one_of(kFloatBinary);
     NodeRef b = like(a);
     switch (op) {
@@ -218,8 +220,8 @@ class Generator : RandomPool {
     const DType dtype = chance(70) ? DType::F32 : any_float();
     NodeRef rows = one_of(sizes_), tokens = one_of(sizes_), inner = index_const(1 + below(3));
     if (most_elements(Dims{rows, tokens}) > options_.max_elements) return nullptr;
-    NodeRef s = bounded(
-        all_pairs(operand(Dims{rows, inner}, dtype), operand(Dims{tokens, inner}, dtype)), 1);
+    NodeRef keys = operand(Dims{tokens, inner}, dtype);
+    NodeRef s = bounded(all_pairs(operand(Dims{rows, inner}, dtype), keys), 1);
     const Dims dims(s->shape->dims().begin(), s->shape->dims().end());
     if (chance(30)) s = make(Op::Where, {condition(dims), s, number(s, -1)});
     if (chance(20)) s = bounded(make(Op::Add, {s, operand(dims, dtype)}), 1);

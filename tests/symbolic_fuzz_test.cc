@@ -119,7 +119,10 @@ class Generator {
       case 5:
         return make(Op::Add,
                     {number(0, 23), make(Op::Mul, {position(depth - 1), index_const(-1)})});
-      default: return digits(position(depth - 1), random_.pick(kSizes), random_.pick(kSizes));
+      default: {
+        const int64_t b = random_.pick(kSizes), a = random_.pick(kSizes);
+        return digits(position(depth - 1), a, b);
+      }
     }
   }
 

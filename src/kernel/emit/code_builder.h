@@ -14,6 +14,9 @@
 
 namespace anneal {
 
+// Writes a low-level program in the order of its calls. C++ leaves open in which order arguments of
+// one call are made, and kernels must not depend on the compiler: of two that make code each, the
+// second is made before the call, on a line of its own.
 class CodeBuilder {
  public:
   explicit CodeBuilder(Program program);  // its parameters; the code is written here

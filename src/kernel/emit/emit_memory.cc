@@ -65,15 +65,18 @@ ValueId Emitter::load_staged(const Layout& layout, Coordinate at) {
 
 Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes, int64_t scale) {
   const AxisForm& form = analysis_.form(position);
-  if (form.overflow || lanes_of(form.in_rest) > 1)
-    return {code_.mul(value(position, at), code_.index(scale)), true};
+  if (form.overflow || lanes_of(form.in_rest) > 1) {
+    const ValueId by = code_.index(scale);
+    return {code_.mul(value(position, at), by), true};
+  }
   std::vector<ValueId> terms;
   int64_t offset = form.rest.constant * scale;
   ValueId stride = code_.index(0);
   bool apart = false;  // every lane has a place of its own
   for (const AxisForm::Term& term : form.terms) {
     const Binding& binding = bindings_[term.axis];
-    ValueId slope = code_.mul(value(compact(term.slope), 0), code_.index(scale));
+    const ValueId by = code_.index(scale);
+    ValueId slope = code_.mul(value(compact(term.slope), 0), by);
     if (!binding.values.empty()) {
       const auto copy = static_cast<size_t>(copy_of(binding, at));
       const bool constant = code_.is_constant(slope);
@@ -93,7 +96,8 @@ Emitter::Place Emitter::place(NodeRef position, Coordinate at, int lanes, int64_
   }
   LinearForm rest = form.rest;
   rest.constant = 0;
-  terms.push_back(code_.mul(value(compact(rest), at), code_.index(scale)));
+  const ValueId by = code_.index(scale);
+  terms.push_back(code_.mul(value(compact(rest), at), by));
   ValueId sum = sum_of(std::move(terms), offset);
   if (apart) return {sum, true};
   if (lanes == 1 || code_.is_constant(stride, 1)) return {sum, false};
@@ -179,7 +183,8 @@ ValueId Emitter::load(NodeRef node, Coordinate at) {
   }
   access.buffer = tile ? *tile : analysis_.buffer_number(node->source(0));
   access.lanes = lanes_of(free);
-  access.condition = code_.both(value(node->source(2), at), mask(free, at));
+  const ValueId of_lanes = mask(free, at);
+  access.condition = code_.both(value(node->source(2), at), of_lanes);
   access.place = place(node->source(1), at, access.lanes).value;
   return code_.load(access, !analysis_.is_written(node->source(0)));
 }
@@ -212,7 +217,8 @@ void Emitter::store(NodeRef store, Coordinate at) {
   }
   access.buffer = tile ? *tile : analysis_.buffer_number(store->source(0));
   access.lanes = lanes_of(axes);
-  access.condition = code_.both(value(store->source(2), at), mask(axes, at));
+  const ValueId of_lanes = mask(axes, at);
+  access.condition = code_.both(value(store->source(2), at), of_lanes);
   access.place = place(store->source(1), at, access.lanes).value;
   ValueId stored = value(store->source(3), at);
   if (store->op == Op::StoreAdd) {
@@ -264,7 +270,8 @@ bool Emitter::store_zipped(NodeRef store, Coordinate at) {
       const int64_t begin = 2 * int64_t{copy_of(*lanes, at)} * width + before;
       ValueId left = code_.mul(lanes->remaining, code_.index(2));
       if (code_.is_constant(left) && code_.constant_value(left) <= begin) break;
-      ValueId number = code_.ramp(code_.index(begin), code_.index(1), width);
+      const ValueId one = code_.index(1);
+      ValueId number = code_.ramp(code_.index(begin), one, width);
       access.condition = code_.compute(Op::Lt, DType::Bool, {number, left});
     }
     code_.store(access, code_.zip(low, high, upper));

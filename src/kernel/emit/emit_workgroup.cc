@@ -14,8 +14,9 @@ class ElementsEmitter : WorkgroupEmitter {
     const int64_t stretch = int64_t{plan_.threads} * plan_.neighbours,
                   cell = stretch * plan_.copies;
     NodeRef count = count_of(analysis_, plan_.axes);
-    ValueId first = code_.add(code_.mul(code_.cell(), code_.index(cell)),
-                              code_.mul(lane_, code_.index(plan_.neighbours)));
+    const ValueId in_cell = code_.mul(lane_, code_.index(plan_.neighbours));
+    const ValueId of_cell = code_.index(cell);
+    ValueId first = code_.add(code_.mul(code_.cell(), of_cell), in_cell);
     std::vector<int64_t> distances;
     for (int copy = 0; copy < plan_.copies; ++copy)
       for (int i = 0; i < plan_.neighbours; ++i) distances.push_back(copy * stretch + i);

@@ -31,10 +31,10 @@ class MatrixProductEmitter : public WorkgroupProductEmitter {
     unit_ = div(lane_, code_.index(kMatrixLanes));
     unit_row_ = div(unit_, code_.index(across()));
     unit_column_ = mod(unit_, code_.index(across()));
-    down_ = code_.add(code_.mul(unit_row_, code_.index(kMatrixSide / kRowsOfThread)),
-                      div(inside, code_.index(kThreadsOfRow)));
-    across_ = code_.add(code_.mul(unit_column_, code_.index(kThreadsOfRow)),
-                        mod(inside, code_.index(kThreadsOfRow)));
+    const ValueId row_inside = div(inside, code_.index(kThreadsOfRow));
+    down_ = code_.add(code_.mul(unit_row_, code_.index(kMatrixSide / kRowsOfThread)), row_inside);
+    const ValueId column_inside = mod(inside, code_.index(kThreadsOfRow));
+    across_ = code_.add(code_.mul(unit_column_, code_.index(kThreadsOfRow)), column_inside);
   }
 
   void allocate_shared() override {
@@ -156,10 +156,10 @@ class MatrixProductEmitter : public WorkgroupProductEmitter {
   // One that this thread stores.
   ValueId element(size_t number, int row, int column) {
     ValueId inside = mod(lane_, code_.index(kMatrixLanes));
-    ValueId first_row =
-        code_.mul(div(inside, code_.index(kThreadsOfRow)), code_.index(kRowsOfThread * kSumStride));
-    ValueId first_column =
-        code_.mul(mod(inside, code_.index(kThreadsOfRow)), code_.index(kColumnsOfThread));
+    const ValueId row_stride = code_.index(kRowsOfThread * kSumStride);
+    ValueId first_row = code_.mul(div(inside, code_.index(kThreadsOfRow)), row_stride);
+    const ValueId columns = code_.index(kColumnsOfThread);
+    ValueId first_column = code_.mul(mod(inside, code_.index(kThreadsOfRow)), columns);
     ValueId first = code_.add(code_.add(place_of_sum(number), first_row), first_column);
     CodeBuilder::Access access;
     access.buffer = sums_;

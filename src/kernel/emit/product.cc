@@ -55,8 +55,8 @@ class ProductEmitter {
     } else {
       while (static_cast<int64_t>(sums_.size()) <= stages_.after_first)
         sums_.push_back(layouts_of_sums());
-      sum_blocks(sums_.size() - 1, code_.index(0), emitter_.value(size, 0),
-                 analysis_.may_be_empty(deep));
+      const ValueId end = emitter_.value(size, 0);
+      sum_blocks(sums_.size() - 1, code_.index(0), end, analysis_.may_be_empty(deep));
     }
     if (plan_.through_memory) store_results();
   }
@@ -141,7 +141,8 @@ class ProductEmitter {
       ValueId begin = range_of(axis).begin;
       loops.push_back({axis, {begin, begin, 1, 1, false}, {}});
     }
-    ValueId steps = code_.mul(code_.sub(outer.end, outer.begin), code_.index(inside));
+    const ValueId each = code_.index(inside);
+    ValueId steps = code_.mul(code_.sub(outer.end, outer.begin), each);
     const int64_t extent = outer.extent < 0 ? -1 : outer.extent * inside;
     Emitter::Range range{code_.index(0), steps, extent, outer.multiple * inside,
                          outer.may_be_empty};
@@ -272,8 +273,10 @@ class ProductEmitter {
   }
 
   void add_sums(size_t from, size_t to) {
-    for (const Emitter::Accumulator& each : accumulators())
-      store_sum(to, each, emitter_.step(each.reduction, load_sum(to, each), load_sum(from, each)));
+    for (const Emitter::Accumulator& each : accumulators()) {
+      const ValueId added = load_sum(from, each);
+      store_sum(to, each, emitter_.step(each.reduction, load_sum(to, each), added));
+    }
   }
 
   void sum_block(bool all) {

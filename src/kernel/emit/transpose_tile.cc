@@ -103,12 +103,13 @@ class SquaresEmitter : WorkgroupEmitter {
   // In the square: a row for each element along, elements across in it.
   ValueId place(ValueId along, ValueId across, Coordinate at) {
     const int64_t row = int64_t{emitter_.copy_of(plan_.along, at)} * kRows;
-    return code_.add(code_.add(code_.mul(along, code_.index(kStride)), across),
-                     code_.index(row * kStride));
+    const ValueId of_row = code_.index(row * kStride);
+    return code_.add(code_.add(code_.mul(along, code_.index(kStride)), across), of_row);
   }
   ValueId turned_place(Coordinate at) {
     const int64_t row = int64_t{emitter_.copy_of(plan_.across, at)} * kRows;
-    return code_.add(code_.add(code_.mul(inner_, code_.index(kStride)), outer_), code_.index(row));
+    const ValueId of_row = code_.index(row);
+    return code_.add(code_.add(code_.mul(inner_, code_.index(kStride)), outer_), of_row);
   }
 
   const TransposeTile& plan_;

@@ -25,7 +25,8 @@ class WorkgroupEmitter {
  public:
   WorkgroupEmitter(Emitter& emitter, Analysis& analysis, int threads)
       : emitter_(emitter), code_(emitter.code()), analysis_(analysis), threads_(threads) {
-    lane_ = code_.ramp(code_.index(0), code_.index(1), threads);
+    const ValueId one = code_.index(1);
+    lane_ = code_.ramp(code_.index(0), one, threads);
   }
 
  protected:

@@ -158,8 +158,10 @@ void WorkgroupProductEmitter::place_threads() {
   ValueId rectangle = div(lane_, code_.index(kThreadsAtOnce)),
           inside = mod(lane_, code_.index(kThreadsAtOnce));
   ValueId beside = code_.index(across / kThreadsAcross), wide = code_.index(kThreadsAcross);
-  across_ = code_.add(code_.mul(mod(rectangle, beside), wide), mod(inside, wide));
-  down_ = code_.add(code_.mul(div(rectangle, beside), code_.index(tall)), div(inside, wide));
+  const ValueId across_inside = mod(inside, wide);
+  across_ = code_.add(code_.mul(mod(rectangle, beside), wide), across_inside);
+  const ValueId down_inside = div(inside, wide), rows = code_.index(tall);
+  down_ = code_.add(code_.mul(div(rectangle, beside), rows), down_inside);
 }
 
 WorkgroupProductEmitter::TermRange WorkgroupProductEmitter::terms_that_count() {
@@ -168,7 +170,8 @@ WorkgroupProductEmitter::TermRange WorkgroupProductEmitter::terms_that_count() {
   const ValueId last_round = code_.index(only_whole_blocks() ? static_value(terms_) - round : 0);
   auto larger = [&](ValueId a, ValueId b) { return code_.compute(Op::Max, DType::Index, {a, b}); };
   auto round_of = [&](ValueId term) {
-    return code_.mul(div(term, code_.index(round)), code_.index(round));
+    const ValueId terms = code_.index(round);
+    return code_.mul(div(term, terms), terms);
   };
   auto first = [&](MaskBound::Axis axis) {
     return axis == MaskBound::Axis::Row ? row_begin_ : column_begin_;
@@ -179,16 +182,17 @@ WorkgroupProductEmitter::TermRange WorkgroupProductEmitter::terms_that_count() {
   };
   for (const MaskBound& bound : plan_.bounds) {
     if (bound.low == MaskBound::Axis::Term) {
-      ValueId most = larger(code_.add(last(bound.high), code_.index(bound.by)), code_.index(0));
-      range.end = code_.min(range.end, code_.add(round_of(most), code_.index(round)));
+      const ValueId zero = code_.index(0), by = code_.index(bound.by);
+      ValueId most = larger(code_.add(last(bound.high), by), zero);
+      const ValueId terms = code_.index(round);
+      range.end = code_.min(range.end, code_.add(round_of(most), terms));
     } else if (bound.high == MaskBound::Axis::Term) {
       ValueId least = code_.add(first(bound.low), code_.index(-bound.by));
       ValueId begin = round_of(larger(least, code_.index(0)));
       range.begin = larger(range.begin, only_whole_blocks() ? code_.min(begin, last_round) : begin);
     } else {
-      ValueId any =
-          code_.compute(Op::Le, DType::Bool,
-                        {first(bound.low), code_.add(last(bound.high), code_.index(bound.by))});
+      const ValueId by = code_.index(bound.by), high = code_.add(last(bound.high), by);
+      ValueId any = code_.compute(Op::Le, DType::Bool, {first(bound.low), high});
       range.end = code_.compute(Op::Where, DType::Index, {any, range.end, code_.index(0)});
     }
   }
@@ -383,8 +387,8 @@ void WorkgroupProductEmitter::write(size_t number, const Task& task,
                                     std::span<const Element> elements) {
   NodeRef node = plan_.staged[number].node;
   const Placement& placement = placements_[number];
-  ValueId first = code_.add(code_.mul(task.term, code_.index(placement.term_stride)),
-                            code_.mul(task.in_tile, code_.index(placement.element_stride)));
+  const ValueId in_tile = code_.mul(task.in_tile, code_.index(placement.element_stride));
+  ValueId first = code_.add(code_.mul(task.term, code_.index(placement.term_stride)), in_tile);
   for (const auto& [at, exists, distance] : elements) {
     ValueId value = emitter_.value(node, at);
     // A load is zero then by itself.
@@ -414,8 +418,9 @@ void WorkgroupProductEmitter::add_terms(Emitter::State& state, const TermRange& 
   ValueId step = staged ? code_.index(0) : range.begin;
   Emitter::State carried;
   if (looped) {
-    step = code_.open_loop(step, staged ? code_.index(plan_.depth) : range.end, code_.index(unroll),
-                           !staged && may_be_empty());
+    const ValueId by = code_.index(unroll);
+    const ValueId end = staged ? code_.index(plan_.depth) : range.end;
+    step = code_.open_loop(step, end, by, !staged && may_be_empty());
     for (ValueId start : state) carried.push_back(code_.carry(start));
   } else {
     carried = state;
