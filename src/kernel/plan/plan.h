@@ -3,12 +3,14 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "kernel/plan/kernel_plan.h"
 #include "kernel/plan/regions.h"
 #include "target/capabilities.h"
+#include "target/workgroup_tiles.h"
 
 namespace anneal {
 
@@ -87,6 +89,7 @@ class Planner {
                    std::span<const NodeRef> known = {});
   void choose_product_tile(ProductPlan& plan, const ProductPins& pins) const;
   void choose_depth(ProductPlan& plan, const ProductPins& pins) const;
+  bool has_sums_in_memory(const ProductPlan& plan) const;
   void choose_product_blocks(ProductPlan& plan, const Region& region, const ProductPins& pins);
   void choose_staged(ProductPlan& plan, const Region& region, const Operands& operands);
   void choose_flat(ProductPlan& plan, const Operands& operands);
@@ -105,6 +108,9 @@ class Planner {
   void choose_copying(const WorkgroupProduct& plan, const Region& region,
                       WorkgroupOperand& operand);
   bool choose_matrix_memory(WorkgroupProduct& plan) const;
+  const WorkgroupTile* cheapest_tile(WorkgroupProduct& plan,
+                                     std::span<const WorkgroupTile> shapes) const;
+  void choose_k_tile(WorkgroupProduct& plan) const;
   double extent(std::span<const size_t> axes) const;
   static bool is_plain(NodeRef operand);
   bool lies_as_summed(NodeRef operand, std::span<const size_t> summed);

@@ -388,18 +388,21 @@ void Planner::choose_depth(ProductPlan& plan, const ProductPins& pins) const {
     }
 }
 
-void Planner::choose_product_blocks(ProductPlan& plan, const Region& region,
-                                    const ProductPins& pins) {
-  choose_depth(plan, pins);
-  const auto inner = static_cast<int64_t>(extent(std::span(plan.summed).subspan(1)));
+// Sums of several blocks are added up in memory, and what is done with them goes over that.
+bool Planner::has_sums_in_memory(const ProductPlan& plan) const {
   const int64_t deep = analysis_.expected_size(plan.summed[0]);
   const bool one_block =
       plan.staged.empty() || (is_static(analysis_.size(plan.summed[0])) && plan.depth >= deep);
   size_t work = 0;
   for (const Region& each : regions_)
     if (!each.is_reduction) work += each.nodes.size();
-  plan.through_memory = !one_block || work > kLightStores || !plan.flat_stores;
+  return !one_block || work > kLightStores || !plan.flat_stores;
+}
 
+void Planner::choose_product_blocks(ProductPlan& plan, const Region& region,
+                                    const ProductPins& pins) {
+  choose_depth(plan, pins);
+  plan.through_memory = has_sums_in_memory(plan);
   if (!pins.blocks.empty()) {
     for (size_t i = 0; i < plan.grid.size(); ++i) plan.grid[i].block = pins.blocks[i];
     return;
@@ -411,6 +414,7 @@ void Planner::choose_product_blocks(ProductPlan& plan, const Region& region,
   }
   // Rows and columns: what is packed of each fits its share of fast memory. Smaller, until there
   // are enough cells to share among threads.
+  const auto inner = static_cast<int64_t>(extent(std::span(plan.summed).subspan(1)));
   const int64_t share =
       capabilities_.fast_memory_bytes / 4 / std::max<int64_t>(1, plan.depth * inner);
   double pack_rows = 0, pack_columns = 0;

@@ -138,37 +138,10 @@ WorkgroupProduct::MatrixBlock WorkgroupProduct::matrix_block(bool of_rows) const
           by_elements ? elements : depth};
 }
 
-std::optional<WorkgroupProduct> Planner::plan_workgroup_product() {
-  const Region* region = enabled("tile") && enabled("vectorise") ? heaviest_sum() : nullptr;
-  if (!region || iterations(analysis_, region->domain) < kFewestSteps) return std::nullopt;
-  const AxisSet common = common_axes();
-  const auto [rows, columns] = choose_sides(*region);
-  if (rows == kNoAxis) return std::nullopt;
-  const Operands operands = operands_of(*region, rows, columns);
-  WorkgroupProduct plan;
-  plan.sums = region->heads;
-  plan.stores = groups_[0];
-  plan.rows.axes = side_axes(operands.of_rows, operands.of_columns);
-  plan.columns.axes = side_axes(operands.of_columns, operands.of_rows);
-  plan.summed = summed_order(*region, operands);
-  AxisSet others = common;
-  for (const WorkgroupSide* side : {&plan.rows, &plan.columns})
-    for (size_t axis : side->axes) others.remove(axis);
-  plan.others = others.list();
+// What takes least, where a device that is not busy takes as long as one that is; null: none fits.
+const WorkgroupTile* Planner::cheapest_tile(WorkgroupProduct& plan,
+                                            std::span<const WorkgroupTile> shapes) const {
   const double down = extent(plan.rows.axes), across = extent(plan.columns.axes);
-  if (down < kFewestRowsOfWorkgroup) return std::nullopt;
-
-  const bool staged = capabilities_.stage_products && enabled("stage");
-  if (staged && enabled("split-f32-products") && capabilities_.matrix_element_bytes > 0 &&
-      plan.sums.size() == 1)
-    plan.matrices = matrix_factors(plan.sums[0]->source(0), operands, plan.staged);
-  if (plan.matrices.empty()) plan.staged.clear();
-  for (WorkgroupOperand& operand : plan.staged) choose_copying(plan, *region, operand);
-
-  // What takes least, where a device that is not busy takes as long as one that is.
-  std::span<const WorkgroupTile> shapes = kDirectTiles;
-  if (staged) shapes = kStagedTiles;
-  if (!plan.matrices.empty()) shapes = kMatrixTiles;
   const WorkgroupTile* best = nullptr;
   double best_cost = 1e300;
   const auto heads = static_cast<int>(plan.sums.size());
@@ -198,27 +171,11 @@ std::optional<WorkgroupProduct> Planner::plan_workgroup_product() {
     best_cost = cost;
     best = &shape;
   }
-  if (!best) return std::nullopt;
-  set_sides(plan, *best);
-  plan.bounds = mask_bounds(plan);
-  if (!plan.matrices.empty()) {
-    choose_matrix_memory(plan);
-    return plan;
-  }
-  if (!staged) return plan;
+  return best;
+}
 
-  for (const bool of_rows : {true, false})
-    for (NodeRef operand : of_rows ? operands.of_rows : operands.of_columns) {
-      plan.staged.push_back({operand, of_rows, false});
-      choose_copying(plan, *region, plan.staged.back());
-    }
-  plan.zeros_add_nothing = std::ranges::all_of(plan.sums, [&](NodeRef sum) {
-    NodeRef term = sum->source(0);
-    auto is_staged = [&](NodeRef node) {
-      return std::ranges::count(plan.staged, node, &WorkgroupOperand::node) > 0;
-    };
-    return term->op == Op::Mul && is_staged(term->source(0)) && is_staged(term->source(1));
-  });
+// How much of the sum is staged at once, in how many blocks, and how far it is unrolled.
+void Planner::choose_k_tile(WorkgroupProduct& plan) const {
   auto bytes = [&](int64_t depth) {
     int64_t all = 0;
     for (const WorkgroupOperand& operand : plan.staged) {
@@ -242,6 +199,60 @@ std::optional<WorkgroupProduct> Planner::plan_workgroup_product() {
   }
   // A whole block of plain products is short enough for that.
   plan.unroll = !enabled("unroll") ? 1 : plan.zeros_add_nothing ? plan.depth : kElementsOfAccess;
+}
+
+std::optional<WorkgroupProduct> Planner::plan_workgroup_product() {
+  const Region* region = enabled("tile") && enabled("vectorise") ? heaviest_sum() : nullptr;
+  if (!region || iterations(analysis_, region->domain) < kFewestSteps) return std::nullopt;
+  const AxisSet common = common_axes();
+  const auto [rows, columns] = choose_sides(*region);
+  if (rows == kNoAxis) return std::nullopt;
+  const Operands operands = operands_of(*region, rows, columns);
+  WorkgroupProduct plan;
+  plan.sums = region->heads;
+  plan.stores = groups_[0];
+  plan.rows.axes = side_axes(operands.of_rows, operands.of_columns);
+  plan.columns.axes = side_axes(operands.of_columns, operands.of_rows);
+  plan.summed = summed_order(*region, operands);
+  AxisSet others = common;
+  for (const WorkgroupSide* side : {&plan.rows, &plan.columns})
+    for (size_t axis : side->axes) others.remove(axis);
+  plan.others = others.list();
+  if (extent(plan.rows.axes) < kFewestRowsOfWorkgroup) return std::nullopt;
+
+  const bool staged = capabilities_.stage_products && enabled("stage");
+  if (staged && enabled("split-f32-products") && capabilities_.matrix_element_bytes > 0 &&
+      plan.sums.size() == 1)
+    plan.matrices = matrix_factors(plan.sums[0]->source(0), operands, plan.staged);
+  if (plan.matrices.empty()) plan.staged.clear();
+  for (WorkgroupOperand& operand : plan.staged) choose_copying(plan, *region, operand);
+
+  std::span<const WorkgroupTile> shapes = kDirectTiles;
+  if (staged) shapes = kStagedTiles;
+  if (!plan.matrices.empty()) shapes = kMatrixTiles;
+  const WorkgroupTile* best = cheapest_tile(plan, shapes);
+  if (!best) return std::nullopt;
+  set_sides(plan, *best);
+  plan.bounds = mask_bounds(plan);
+  if (!plan.matrices.empty()) {
+    choose_matrix_memory(plan);
+    return plan;
+  }
+  if (!staged) return plan;
+
+  for (const bool of_rows : {true, false})
+    for (NodeRef operand : of_rows ? operands.of_rows : operands.of_columns) {
+      plan.staged.push_back({operand, of_rows, false});
+      choose_copying(plan, *region, plan.staged.back());
+    }
+  plan.zeros_add_nothing = std::ranges::all_of(plan.sums, [&](NodeRef sum) {
+    NodeRef term = sum->source(0);
+    auto is_staged = [&](NodeRef node) {
+      return std::ranges::count(plan.staged, node, &WorkgroupOperand::node) > 0;
+    };
+    return term->op == Op::Mul && is_staged(term->source(0)) && is_staged(term->source(1));
+  });
+  choose_k_tile(plan);
   return plan;
 }
 

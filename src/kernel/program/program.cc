@@ -157,16 +157,21 @@ class Verifier {
     }
   }
 
-  void check(const Instruction& instruction) {
+  // What holds of every code.
+  void check_form(const Instruction& instruction) {
     if (instruction.lanes == 0) return report("no lanes");
     if (program_.threads > 0 && instruction.lanes != 1 && instruction.lanes != program_.threads)
       return report(fmt::format("{} lanes of {} threads", instruction.lanes, program_.threads));
-    if (!open_loop_accepts(instruction.code)) return;
     const bool accesses = instruction.code == Code::Load || instruction.code == Code::Store;
     if (!is_width(instruction.width) ||
         (instruction.width > 1 && !accesses && instruction.code != Code::Pack))
       return report(fmt::format("a width of {}", instruction.width));
-    if (instruction.offset != 0 && !accesses) return report("an offset of no access");
+    if (instruction.offset != 0 && !accesses) report("an offset of no access");
+  }
+
+  void check(const Instruction& instruction) {
+    check_form(instruction);
+    if (!problem_.empty() || !open_loop_accepts(instruction.code)) return;
     switch (instruction.code) {
       case Code::Constant:
         expect_count(instruction, 0);
@@ -199,18 +204,7 @@ class Verifier {
         expect(instruction, 0, instruction.dtype, instruction.lanes);
         return expect(instruction, 1, instruction.dtype, instruction.lanes);
       case Code::Load: expect_count(instruction, 2); return check_access(instruction);
-      case Code::Store:
-        expect_count(instruction, 3);
-        check_access(instruction);
-        if (instruction.bits < program_.buffers.size() &&
-            !program_.buffers[instruction.bits].written) {
-          report("stores to a buffer that is not written");
-        }
-        expect(instruction, 2, instruction.dtype, instruction.lanes);
-        if (problem_.empty() && width_of(instruction.operands[2]) != instruction.width)
-          report(fmt::format("stores {} of {} elements", instruction.width,
-                             width_of(instruction.operands[2])));
-        return;
+      case Code::Store: expect_count(instruction, 3); return check_store(instruction);
       case Code::Prefetch:
         expect_count(instruction, 1);
         expect(instruction, 0, DType::Index, 1);
@@ -224,12 +218,7 @@ class Verifier {
         expect(instruction, 0, DType::Bool, 1);
         return open(false);
       case Code::EndIf: return check_end(instruction, false);
-      case Code::Barrier:
-        expect_count(instruction, 0);
-        if (program_.threads == 0) report("a barrier where lanes are no threads");
-        if (instruction.bits == 0 || instruction.bits > (kBarrierShared | kBarrierBuffers))
-          report("a barrier for no memory");
-        return;
+      case Code::Barrier: expect_count(instruction, 0); return check_barrier(instruction);
       case Code::MatrixZero: expect_count(instruction, 0); return check_matrix(instruction);
       case Code::MatrixLeft:
       case Code::MatrixRight:
@@ -242,22 +231,39 @@ class Verifier {
         check_matrix(instruction);
         check_matrix_access(instruction, {1});
         return expect_matrix(instruction, 2, {Code::MatrixZero, Code::MatrixMultiplyAdd});
-      case Code::Element:
-        expect_count(instruction, 1);
-        expect(instruction, 0, instruction.dtype, instruction.lanes);
-        if (problem_.empty() && (width_of(instruction.operands[0]) == 1 ||
-                                 instruction.bits >= width_of(instruction.operands[0])))
-          report(
-              fmt::format("element {} of {}", instruction.bits, width_of(instruction.operands[0])));
-        return;
-      case Code::Pack:
-        expect_count(instruction, instruction.width);
-        if (instruction.width == 1) report("packs one element");
-        for (size_t i = 0; i < instruction.width; ++i)
-          expect(instruction, i, instruction.dtype, instruction.lanes);
-        return;
+      case Code::Element: expect_count(instruction, 1); return check_element(instruction);
+      case Code::Pack: expect_count(instruction, instruction.width); return check_pack(instruction);
     }
     report("unknown code");
+  }
+
+  void check_store(const Instruction& instruction) {
+    check_access(instruction);
+    if (instruction.bits < program_.buffers.size() && !program_.buffers[instruction.bits].written)
+      report("stores to a buffer that is not written");
+    expect(instruction, 2, instruction.dtype, instruction.lanes);
+    if (problem_.empty() && width_of(instruction.operands[2]) != instruction.width)
+      report(fmt::format("stores {} of {} elements", instruction.width,
+                         width_of(instruction.operands[2])));
+  }
+
+  void check_barrier(const Instruction& instruction) {
+    if (program_.threads == 0) report("a barrier where lanes are no threads");
+    if (instruction.bits == 0 || instruction.bits > (kBarrierShared | kBarrierBuffers))
+      report("a barrier for no memory");
+  }
+
+  void check_element(const Instruction& instruction) {
+    expect(instruction, 0, instruction.dtype, instruction.lanes);
+    if (problem_.empty() && (width_of(instruction.operands[0]) == 1 ||
+                             instruction.bits >= width_of(instruction.operands[0])))
+      report(fmt::format("element {} of {}", instruction.bits, width_of(instruction.operands[0])));
+  }
+
+  void check_pack(const Instruction& instruction) {
+    if (instruction.width == 1) report("packs one element");
+    for (size_t i = 0; i < instruction.width; ++i)
+      expect(instruction, i, instruction.dtype, instruction.lanes);
   }
 
   void check_matrix(const Instruction& instruction) {
