@@ -13,6 +13,7 @@
 #include "ir/infer.h"
 #include "ir/node_map.h"
 #include "ir/post_order.h"
+#include "ir/same_arg.h"
 
 namespace anneal {
 namespace {
@@ -92,9 +93,8 @@ NodeRef Graph::try_make(Op op, DType given, std::span<const NodeRef> sources, Ar
   nodes_.prefetch(hint);
   const Shape* shape = infer_plain_elementwise(op, sources);
 
-  // Equal args are equal bits: lists and symbols are interned.
   const Node* found = nodes_.find(key, hint, [&](const Node& node) {
-    return node.op == op && node.dtype == dtype && node.arg.bits == arg.bits &&
+    return node.op == op && node.dtype == dtype && same_arg(op, node.arg, arg) &&
            same_items(node.sources(), sources);
   });
   if (found) return found;

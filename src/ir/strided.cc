@@ -1,6 +1,7 @@
 #include "ir/strided.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <new>
 #include <optional>
 
@@ -13,8 +14,8 @@
 namespace anneal::strided {
 namespace {
 
-// Of one tensor. Eight bytes an element: 64 GiB.
-constexpr int64_t kMaxElements = int64_t{1} << 33;
+// Of one tensor. Eight bytes an element: 64 GiB, or all that 32 bits of an address reach.
+constexpr int64_t kMaxElements = std::min<int64_t>(int64_t{1} << 33, PTRDIFF_MAX / 8);
 
 // The sizes multiplied, with zeros left out: what the strides of an empty tensor must still fit.
 std::optional<int64_t> checked_extent(const Sizes& shape) {
