@@ -18,6 +18,7 @@
 #include "symbolic/index_map.h"
 #include "symbolic/limits.h"
 #include "symbolic/simplify.h"
+#include "target/questions.h"
 
 namespace anneal {
 namespace {
@@ -127,8 +128,7 @@ class Rangeifier {
   Rangeifier(std::span<const NodeRef> roots, const ScheduleOptions& options)
       : program_(roots.begin(), roots.end()),
         inline_(!is_disabled("inline", options.disabled)),
-        groups_make_operands_(options.capabilities.workgroup_threads > 0 &&
-                              options.capabilities.stage_products),
+        groups_make_operands_(makes_operands_in_workgroups(options.capabilities)),
         cost_([this](NodeRef node) { return is_stored(node); },
               [this](NodeRef node) { return users_[node]; }, options.capabilities.flops_per_byte),
         order_(topological_order(roots)) {
