@@ -22,10 +22,13 @@ class ChosenDevice {
   Device& kernel_device() const;
   const Capabilities& capabilities() const { return kernel_device().capabilities(); }
 
-  // By what it is: its lanes are threads of workgroups, and a large one takes thousands of them to
-  // be busy. A driver that computes on the CPU is a GPU, but no large one.
-  bool is_gpu() const { return device_ && device_->target().hardware.execution == Execution::Simt; }
-  bool is_large_gpu() const { return is_gpu() && capabilities().parallel_threads > kFewThreads; }
+  // Memory of its own, and threads that are not the host's: what it is compared with must have
+  // such, too.
+  bool runs_beside_host() const { return device_ && !device_->shares_host_memory(); }
+  // It takes more than a driver that computes on the CPU has.
+  bool takes_thousands_of_threads() const {
+    return device_ && capabilities().parallel_threads > kFewThreads;
+  }
 
  private:
   static constexpr int64_t kFewThreads = 1024;

@@ -5,6 +5,7 @@ A file in src/X may include "Y/..." where Y is X or stands before X in LAYERS, a
 A public header may include the standard library and <anneal/...> only.
 What the core is made of builds without an operating system, threads or LLVM: headers of these are
 for src/base/os and for the backends, whose own headers are for nobody else in src/.
+Nor does anything above code generation ask which kind of device it is.
 Prints one line a violation, file:line: message, and exits with 1 when there is any.
 """
 import pathlib
@@ -97,7 +98,29 @@ def check_public(kind, name):
     return f"a public header includes only the standard library and <anneal/...>, not {name}"
 
 
+# Above code generation nothing asks whether it is a GPU, under whatever name: target/questions.h has
+# questions by the fact that matters. Plans and emission are made for lanes of one kind or the other.
+ABOVE_CODEGEN = ["src/tensor", "src/transform", "src/body", "src/schedule", "src/kernel/body", "src/runtime", "cli"]
+DEVICES = ["src/runtime/cpu", "src/runtime/webgpu", "src/runtime/cuda"]
+IS_A_GPU = re.compile(
+    r"\b(?:work)?group_(?:threads|bytes)\s*(?:[<>!=]=?)\s*0\b|\bparallel_threads\s*(?:[<>!=]=?)\s*0\b"
+    r"|\bis_(?:large_)?gpu\b|\bExecution::Sim[dt]\b|[!=]=\s*\"(?:cpu|webgpu|cuda)\"")
+
+
+def device_tests(root):
+    """Yields (path, line, message) for each test for a kind of device where none belongs."""
+    for folder in ABOVE_CODEGEN:
+        for path in sorted(p for p in (root / folder).rglob("*") if p.suffix in SUFFIXES):
+            if any(path.is_relative_to(root / device) for device in DEVICES):
+                continue
+            for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+                if match := IS_A_GPU.search(line):
+                    yield path, number, f'asks which kind of device it is: "{match[0]}" (see target/questions.h)'
+
+
 def violations(root):
+    yield from device_tests(root)
+
     def files(folder):
         return sorted(p for p in (root / folder).rglob("*") if p.suffix in SUFFIXES)
 

@@ -26,7 +26,7 @@ constexpr std::string_view kCompiler = "compiler", kAll = "all";
 
 // One, and as many as there are cores, which a GPU does not use.
 std::vector<int> default_threads(const ChosenDevice& device) {
-  if (device.is_gpu()) return {1};
+  if (device.runs_beside_host()) return {1};
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   return cores == 1 ? std::vector{1} : std::vector{1, cores};
 }
@@ -50,7 +50,7 @@ bool bench(const BenchOptions& options) {
   BenchReport report(options.json);
   bool first = true;
   for (const int threads : options.threads.empty() ? default_threads(device) : options.threads) {
-    Peers peers(threads, device.is_gpu() ? PeerDevice::Cuda : PeerDevice::Cpu);
+    Peers peers(threads, device.runs_beside_host() ? PeerDevice::Cuda : PeerDevice::Cpu);
     const BenchContext context{options, report,  peers,
                                device,  threads, std::exchange(first, false)};
     set_threads(threads);

@@ -45,7 +45,7 @@ void against_peers(const BenchContext& context, const Product& product) {
   Prepared ours(context.device, {product.build()});
   const Timing timing = time_against(
       context, [&] { return ours.run(); },
-      context.device.is_gpu() ? PeerKind::PyTorch : PeerKind::Libraries,
+      context.device.runs_beside_host() ? PeerKind::PyTorch : PeerKind::Libraries,
       fmt::format("gemm {} {} {} {}", product.layout, product.m, product.n, product.k));
   add_rates(context, context.row(kBench, name, kUnit), timing, product.flops() * 1e-9);
 }
@@ -69,7 +69,7 @@ void against_plain(const BenchContext& context, std::string_view what, Build oth
 
 void bench_gemm(const BenchContext& context) {
   for (const Product& product : kProducts) against_peers(context, product);
-  if (context.device.is_large_gpu()) against_peers(context, kLarge);
+  if (context.device.takes_thousands_of_threads()) against_peers(context, kLarge);
   against_plain(context, "+ bias, gelu",
                 [] { return gelu(kPlain.build() + filled({kPlain.n}, 5)); });
   against_plain(context, "of bf16", [] { return kPlain.build(DType::BF16); });

@@ -46,7 +46,7 @@ struct Copy {
 };
 
 Copy make_copy(const BenchContext& context, const Tensor& x, double tensor_gigabytes) {
-  if (context.device.is_gpu()) {
+  if (context.device.runs_beside_host()) {
     auto copy = std::make_shared<Prepared>(context.device, std::vector{contiguous(x)});
     return {"device copy", 2 * tensor_gigabytes, [=] { return copy->run(); }};
   }
@@ -57,7 +57,7 @@ Copy make_copy(const BenchContext& context, const Tensor& x, double tensor_gigab
 }  // namespace
 
 void bench_rows(const BenchContext& context) {
-  const int64_t rows = context.device.is_large_gpu() ? kLargeRows : kRows;
+  const int64_t rows = context.device.takes_thousands_of_threads() ? kLargeRows : kRows;
   const Tensor x = filled({rows, kColumns}, 13), y = filled({rows, kColumns}, 7);
   const double tensor_gigabytes = 4e-9 * static_cast<double>(rows * kColumns);
   const Copy copy = make_copy(context, x, tensor_gigabytes);
@@ -70,7 +70,7 @@ void bench_rows(const BenchContext& context) {
   if (context.begin(kBench, copy.name)) add(copy.name, copy.run, "copy", copy.gigabytes);
 
   std::vector<Operation> operations(std::begin(kOperations), std::end(kOperations));
-  if (context.device.is_gpu()) operations.push_back(kOnGpu);
+  if (context.device.runs_beside_host()) operations.push_back(kOnGpu);
   for (const Operation& operation : operations) {
     const std::string fraction_name = fmt::format("{} beside copying", operation.name);
     if (!context.asked_for(operation.name) && !context.asked_for(fraction_name)) continue;
@@ -79,7 +79,7 @@ void bench_rows(const BenchContext& context) {
     const double gigabytes = operation.tensors * tensor_gigabytes;
     if (context.begin(kBench, operation.name)) add(operation.name, run, operation.name, gigabytes);
 
-    const bool against_copy = operation.against_copy || context.device.is_gpu();
+    const bool against_copy = operation.against_copy || context.device.runs_beside_host();
     if (!against_copy || !context.begin(kBench, fraction_name)) continue;
     const TimingOfTwo both = time_both(context, run, copy.run);
     BenchRow fraction = context.row(kBench, fraction_name, kUnit);

@@ -55,7 +55,7 @@ BenchRow BenchContext::row(std::string_view bench, std::string_view name,
   row.device = device.name();
   row.threads = threads;
   row.unit = unit;
-  row.of_halves = device.is_gpu() && device.capabilities().matrix_element_bytes > 0;
+  row.of_halves = device.device() && device.capabilities().matrix_element_bytes > 0;
   return row;
 }
 

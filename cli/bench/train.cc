@@ -78,7 +78,7 @@ void bench_train(const BenchContext& context) {
     bench_model(context, kName, bench::ConvNet(), images({64, 1, 28, 28}), "train conv 64");
   bench_gpt(context, {.block = 64}, 16);
   bench_gpt(context, {.block = 256}, 8);
-  if (!context.device.is_large_gpu()) return;
+  if (!context.device.takes_thousands_of_threads()) return;
   bench_gpt(context, {.block = 256, .layers = 6, .heads = 6, .width = 384}, 64);
   bench_gpt(context, {.block = 1024, .layers = 12, .heads = 12, .width = 768}, 8);
 }

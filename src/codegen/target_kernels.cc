@@ -5,6 +5,7 @@
 #include "kernel/gpu/passes.h"
 #include "schedule/graph/conv_rules.h"
 #include "schedule/memory/memory_plan.h"
+#include "target/questions.h"
 #include "transform/simplify.h"
 
 namespace anneal {
@@ -18,7 +19,7 @@ bool has_room(const Schedule& schedule, const Capabilities& capabilities) {
 }
 
 bool has_room_for_tiles(const Schedule& schedule, const Capabilities& capabilities) {
-  if (capabilities.workgroup_bytes == 0) return true;
+  if (!bounds_fast_memory(capabilities)) return true;
   GraphScope scope(*schedule.graph);
   for (const Kernel& kernel : schedule.kernels)
     for (const KernelPhase& phase : kernel.phases)
@@ -71,7 +72,7 @@ Schedule schedule_for(std::span<const NodeRef> roots, const Capabilities& capabi
 }
 
 LoweredBody lower_for(const KernelBody& body, const LowerOptions& options) {
-  if (options.capabilities.workgroup_bytes == 0) return lower(body, options);
+  if (!bounds_fast_memory(options.capabilities)) return lower(body, options);
   GpuKernel kernel = make_gpu_kernel(body, options);
   return {std::move(kernel.program), kernel.cells, std::move(kernel.plan)};
 }

@@ -24,6 +24,7 @@
 #include "schedule/graph/activation_gradient.h"
 #include "schedule/graph/scatter_as_reduction.h"
 #include "schedule/passes.h"
+#include "target/questions.h"
 
 namespace anneal {
 namespace {
@@ -141,12 +142,13 @@ namespace {
 
 // ---- the passes
 
-void reduce_all_scatters(Scheduling& state, const ScheduleOptions& options) {
-  state.roots = scatters_as_reductions(state.roots, options.capabilities);
+void reduce_all_scatters(Scheduling& state, const ScheduleOptions&) {
+  state.roots = scatters_as_reductions(state.roots);
 }
 
-bool groups_make_operands(const Scheduling&, const ScheduleOptions& options) {
-  return options.capabilities.workgroup_threads > 0 && options.capabilities.stage_products;
+template <bool (*question)(const Capabilities&)>
+bool asks(const Scheduling&, const ScheduleOptions& options) {
+  return question(options.capabilities);
 }
 
 void keep_order_of_assignments(Scheduling& state) {
@@ -269,12 +271,17 @@ const SchedulePasses& graph_passes() {
            nullptr,
            {},
            kRequired},
-          {"scatter-as-reduction", reduce_all_scatters, nullptr, {}, !kRequired, scatter_rules()},
+          {"scatter-as-reduction",
+           reduce_all_scatters,
+           asks<needs_many_threads>,
+           {},
+           !kRequired,
+           scatter_rules()},
           {"activation-gradient",
            [](Scheduling& state, const ScheduleOptions&) {
              state.roots = save_activation_gradients(state.roots);
            },
-           groups_make_operands,
+           asks<makes_operands_in_workgroups>,
            {},
            !kRequired,
            activation_gradient_rules()},
@@ -310,17 +317,14 @@ const SchedulePasses& fusion_passes() {
 }
 
 const SchedulePasses& fragment_passes() {
-  auto simt = [](const Scheduling&, const ScheduleOptions& options) {
-    return options.capabilities.workgroup_threads > 0;
-  };
   static const SchedulePasses table{
       "fragments",
       kFragments,
       {
           {"name-limits", name_limits, nullptr, {}, kRequired},
           {"pick-terms", apply<pick_terms>, nullptr, {}, !kRequired, pick_terms_rules()},
-          {"keep-masks", apply<keep_masks>, simt},
-          {"flatten-axes", apply<flatten_axes>, simt},
+          {"keep-masks", apply<keep_masks>, asks<skips_blocks_of_products>},
+          {"flatten-axes", apply<flatten_axes>, asks<numbers_elements_by_thread>},
           {"split-f32-products", split_matrix_products,
            [](const Scheduling&, const ScheduleOptions& options) {
              return options.capabilities.matrix_element_bytes > 0;

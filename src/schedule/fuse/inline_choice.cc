@@ -7,6 +7,7 @@
 #include "rewrite/passes.h"
 #include "schedule/fuse/cost.h"
 #include "schedule/graph/products.h"
+#include "target/questions.h"
 #include "target/workgroup_tiles.h"
 
 namespace anneal {
@@ -60,8 +61,7 @@ bool is_true(NodeRef condition) { return condition->is_const() && condition->arg
 InlineChoice::InlineChoice(ValueUses& values, const ScheduleOptions& options)
     : values_(values),
       inline_(!is_disabled("inline", options.disabled)),
-      groups_make_operands_(options.capabilities.workgroup_threads > 0 &&
-                            options.capabilities.stage_products),
+      groups_make_operands_(makes_operands_in_workgroups(options.capabilities)),
       cost_([this](NodeRef node) { return is_stored(node); },
             [this](NodeRef node) { return values_.users(node); },
             options.capabilities.flops_per_byte) {}

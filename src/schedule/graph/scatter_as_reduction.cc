@@ -43,10 +43,10 @@ NodeRef as_sum(NodeRef target, NodeRef places, NodeRef values, int64_t axis) {
   return make(Op::Add, {target, make_tail(Op::Reshape, sum, target->shape->dims())});
 }
 
-const LocalRules<const Capabilities> kRules{
+struct Nothing {};
+const LocalRules<const Nothing> kRules{
     "scatter-as-reduction",
-    {{"sum-over-values", any_of({Op::ScatterAdd}),
-      [](NodeRef node, NodeRef image, const Capabilities&) {
+    {{"sum-over-values", any_of({Op::ScatterAdd}), [](NodeRef node, NodeRef image, const Nothing&) {
         return is_worth_spreading(node)
                    ? as_sum(image->source(0), image->source(1), image->source(2), image->arg.axis)
                    : unchanged;
@@ -56,10 +56,9 @@ const LocalRules<const Capabilities> kRules{
 
 std::vector<std::string_view> scatter_rules() { return kRules.rule_names(); }
 
-std::vector<NodeRef> scatters_as_reductions(std::span<const NodeRef> roots,
-                                            const Capabilities& capabilities) {
-  if (capabilities.parallel_threads == 0) return {roots.begin(), roots.end()};
-  return rewrite_once(roots, kRules, capabilities);
+std::vector<NodeRef> scatters_as_reductions(std::span<const NodeRef> roots) {
+  const Nothing nothing;
+  return rewrite_once(roots, kRules, nothing);
 }
 
 }  // namespace anneal
