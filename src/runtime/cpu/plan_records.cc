@@ -41,9 +41,8 @@ template <typename Number>
 bool take_number(std::string_view& rest, char separator, Number& number) {
   const std::optional<std::string_view> text = take_until(rest, separator);
   if (!text) return false;
-  const char* const last = text->data() + text->size();
-  const auto [end, error] = std::from_chars(text->data(), last, number);
-  return error == std::errc() && end == last;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  return error == std::errc() && end == text->data() + text->size();
 }
 
 thread_local int without_records = 0;
