@@ -120,7 +120,7 @@ void write_json(const models::ProgramRow& row, const TuneReport& report) {
 }
 
 void check_device(const Device& device) {
-  if (device.name() != "cpu")
+  if (!device.takes_tuned_plans())
     throw UsageError(
         fmt::format("plans are searched for the CPU, and the device is \"{}\"", device.name()),
         "add --device cpu");

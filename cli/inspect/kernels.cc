@@ -149,9 +149,10 @@ void write_sources(const KernelsOptions& options, const KernelListing& listing,
   }
 }
 
-// What is recorded is of the CPU that is here.
+// What is recorded is of the device that is here.
 PartPlans part_plans(const ListedPart& part, const KernelsFor& made) {
-  return plans_of(*part.part, made.capabilities, made.device && made.device->name() == "cpu");
+  return plans_of(*part.part, made.capabilities,
+                  made.device && made.device->kernel_device().takes_tuned_plans());
 }
 
 void write_plans(const KernelsOptions& options, const KernelListing& listing,

@@ -1,9 +1,5 @@
 // Whether a program makes the same shaders natively and as WebAssembly.
 // node compare.mjs NATIVE PROGRAM.wasm [ARGUMENTS]
-//
-// Compilers choose in which order arguments of a call are evaluated, and with it in which order two
-// independent values are numbered. So shaders are compared line by line without the numbers of
-// values and the order of lines; all else must be the same, byte for byte.
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -18,11 +14,9 @@ const run = fileURLToPath(new URL('run.mjs', import.meta.url));
 // The second option is for node 18; later ones do without.
 const flags = ['--no-warnings', '--experimental-wasi-unstable-preview1'];
 
-// The sections of the output, "== mlp: 10 kernels" and shaders, each as its lines in order.
+// The sections of the output, "== mlp: 10 kernels" and shaders, each as its lines.
 function sections(text) {
-  const values = /\b(v|q|at)\d+\b/g;
-  return text.split(/^(?=== |@group\(0\) @binding\(0\) )/m)
-    .map((section) => section.replace(values, '$1').split('\n').sort());
+  return text.split(/^(?=== |@group\(0\) @binding\(0\) )/m).map((section) => section.split('\n'));
 }
 
 function output(command, args) {

@@ -193,6 +193,7 @@ class CpuDevice : public Device {
   }
 
   bool shares_host_memory() const override { return true; }
+  bool takes_tuned_plans() const override { return true; }
   void copy_in(std::span<const std::byte> from, BufferRef to) override {
     if (!from.empty()) std::memcpy(address(to), from.data(), from.size());
   }

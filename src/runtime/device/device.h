@@ -85,6 +85,8 @@ class Device {
   virtual bool shares_host_memory() const = 0;
   // Whether it tells how long kernels took.
   virtual bool has_clock() const { return true; }
+  // Whether kernels run by the plans that a search recorded: tune/tune.h.
+  virtual bool takes_tuned_plans() const { return false; }
   // Until all that runs has ended. Devices that share memory of the host never leave anything
   // running.
   virtual void wait() {}
