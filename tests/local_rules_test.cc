@@ -14,7 +14,6 @@
 #include "codegen/target_kernels.h"
 #include "models/program.h"
 #include "tensor/lift.h"
-#include "transform/simplify.h"
 
 using namespace anneal;
 
@@ -41,7 +40,7 @@ std::set<std::string> fired(const models::Program& program, const Capabilities& 
   std::vector<NodeRef> roots{node_of(program.loss)};
   for (const Tensor& update : program.updates) roots.push_back(node_of(update));
   const PassTrace trace;
-  const Schedule schedule = schedule_for(simplify_program(roots), capabilities);
+  const Schedule schedule = schedule_for(simplified_for(roots, capabilities), capabilities);
   const GraphScope inside(*schedule.graph);
   for (const Kernel& kernel : schedule.kernels)
     for (const KernelPhase& phase : kernel.phases)

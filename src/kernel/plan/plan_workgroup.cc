@@ -37,8 +37,9 @@ std::optional<WorkgroupElements> Planner::plan_elements() {
       return std::nullopt;
     }
   }
-  plan.threads = std::min<int>(
-      lanes_, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max(1.0, elements)))));
+  plan.threads = static_cast<int>(
+      std::min<uint64_t>(static_cast<uint64_t>(lanes_),
+                         std::bit_ceil(static_cast<uint64_t>(std::max(1.0, elements)))));
   if (!enabled("unroll") || plan.axes.empty()) return plan;
   const bool whole = analysis_.size_multiple(plan.axes.back()) % kElementsOfAccess == 0;
   // A thread that stores whole words of narrow elements need not share them with others.
