@@ -399,14 +399,14 @@ Sizes space_of(const Tensor& x) {
 
 Tensor conv_forward(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight) {
   const Conv c = conv_of(numbers, x, weight);
-  const Tensor y = apply(c, x);
+  Tensor y = apply(c, x);
   return has_other_ways(c) ? with_named_gradient(y, "conv", numbers, {x, weight}) : y;
 }
 
 Tensor conv_adjoint(const ConvNumbers& numbers, const Tensor& x, const Tensor& weight,
                     const Tensor& y) {
   const Conv c = conv_of(numbers, x, weight);
-  const Tensor of_y = adjoint(c, y, space_of(x));
+  Tensor of_y = adjoint(c, y, space_of(x));
   if (!has_other_ways(c)) return of_y;
   return with_named_gradient(of_y, "conv_transpose", numbers, {y, weight});
 }

@@ -243,7 +243,7 @@ Tensor result_of(const Tensor& products, const Dim& images, int64_t rows, int64_
 bool winograd_pays(const Sizes& x, const Sizes& weight, DType dtype, const Border& border,
                    const Capabilities& capabilities) {
   if (dtype != DType::F32) return false;
-  const Dim outputs = weight[0], channels = weight[1];
+  const Dim &outputs = weight[0], &channels = weight[1];
   for (const Dim& size : {outputs, channels, x[2], x[3]})
     if (!size.is_static()) return false;
   if (!(weight[2] == kTaps && weight[3] == kTaps)) return false;
