@@ -211,7 +211,7 @@ Tensor weight_gradient(const Conv& c, const Tensor& x, const Tensor& gradient) {
   std::vector<int64_t> summed;
   for (size_t axis = 3 + c.space; axis < dims.size(); ++axis)
     summed.push_back(static_cast<int64_t>(axis));
-  const Tensor sums =
+  Tensor sums =
       wrap(reshape_node(sum_of_products(g, patches, dims, summed), dims_of(node_of(c.weight))));
   if (!has_other_ways(c)) return sums;
   return with_named_gradient(sums, "conv_weights", numbers_of(c), {x, gradient});
