@@ -18,11 +18,11 @@ namespace anneal {
 // Sums of few products of numbers below one, in another order.
 inline constexpr double kNaiveTolerance = 1e-12;
 
-struct Array {
+struct NaiveArray {
   std::vector<int64_t> shape;
   std::vector<double> data;
 
-  explicit Array(std::vector<int64_t> sizes) : shape(std::move(sizes)) {
+  explicit NaiveArray(std::vector<int64_t> sizes) : shape(std::move(sizes)) {
     size_t count = 1;
     for (int64_t size : shape) count *= static_cast<size_t>(size);
     data.assign(count, 0);
@@ -44,14 +44,16 @@ struct Array {
 inline Sizes sizes_of(const std::vector<int64_t>& shape) {
   return Sizes(shape.begin(), shape.end());
 }
-inline Tensor tensor_of(const Array& array) { return from_data(array.data, sizes_of(array.shape)); }
+inline Tensor tensor_of(const NaiveArray& array) {
+  return from_data(array.data, sizes_of(array.shape));
+}
 
 inline std::mt19937 random_numbers(unsigned seed) { return std::mt19937(seed); }
 inline int64_t pick(std::mt19937& random, int64_t low, int64_t high) {
   return std::uniform_int_distribution<int64_t>(low, high)(random);
 }
-inline Array random_array(std::vector<int64_t> shape, std::mt19937& random) {
-  Array array(std::move(shape));
+inline NaiveArray random_array(std::vector<int64_t> shape, std::mt19937& random) {
+  NaiveArray array(std::move(shape));
   for (double& value : array.data) value = std::uniform_real_distribution<double>(-1, 1)(random);
   return array;
 }
@@ -80,7 +82,7 @@ inline bool close(double a, double b, double tolerance) {
 }
 
 // One check a tensor, or the tests would take longer to report than to run.
-inline void expect_same(const Tensor& result, const Array& wanted,
+inline void expect_same(const Tensor& result, const NaiveArray& wanted,
                         double tolerance = kNaiveTolerance) {
   REQUIRE(to_text(result.shape()) == to_text(sizes_of(wanted.shape)));
   std::vector<double> values = result.to_vector<double>();

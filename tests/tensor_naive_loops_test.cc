@@ -23,7 +23,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 struct ConvSetup {
   size_t space;
   ConvOptions options;
-  Array x, weight, bias;
+  NaiveArray x, weight, bias;
   std::vector<int64_t> kernel, result;
   int64_t channels, outputs;
 
@@ -61,8 +61,8 @@ using Convolution = Tensor (*)(const Operand&, const Operand&, const Tensor&, co
 constexpr Convolution kConv[] = {conv1d, conv2d, conv3d};
 constexpr Convolution kTransposed[] = {conv_transpose1d, conv_transpose2d, conv_transpose3d};
 
-Array naive_conv(ConvSetup& c) {
-  Array y(joined({c.x.shape[0], c.outputs}, c.result));
+NaiveArray naive_conv(ConvSetup& c) {
+  NaiveArray y(joined({c.x.shape[0], c.outputs}, c.result));
   int64_t inner = c.channels / c.options.groups, each = c.outputs / c.options.groups;
   for_each_place(y.shape, [&](const std::vector<int64_t>& at) {
     double total = c.bias.data[static_cast<size_t>(at[1])];
@@ -95,15 +95,15 @@ TEST_CASE("tensor: convolutions are the naive loops, transposed ones their adjoi
     Tensor z = tensor_of(random_array(joined({c.x.shape[0], c.outputs}, c.result), random));
     Tensor back = kTransposed[c.space - 1](z, weight, {}, c.options);
     REQUIRE(to_text(back.shape()) == to_text(x.shape()));
-    Array gradient(c.x.shape);
+    NaiveArray gradient(c.x.shape);
     gradient.data = grad(y, {x}, {.seed = z})[0].to_vector<double>();
     expect_same(back, gradient);
     Tensor plain = kConv[c.space - 1](x, weight, {}, c.forward());
     CHECK(close(sum(plain * z).item(), sum(x * back).item(), kNaiveTolerance));
 
     // The other way round: the gradients of the transposed one are convolutions.
-    auto array_of = [](const Tensor& tensor, const Array& like) {
-      Array array(like.shape);
+    auto array_of = [](const Tensor& tensor, const NaiveArray& like) {
+      NaiveArray array(like.shape);
       array.data = tensor.to_vector<double>();
       return array;
     };
@@ -180,12 +180,12 @@ TEST_CASE("tensor: pools and unfold are the naive loops") {
       shape.push_back(size);
       windows.push_back((size + 2 * p - extent) / s + 1);
     }
-    Array x = random_array(shape, random);
-    Array largest(joined({2, 2}, windows)), average(largest.shape);
+    NaiveArray x = random_array(shape, random);
+    NaiveArray largest(joined({2, 2}, windows)), average(largest.shape);
     int64_t columns = 1, elements = 1;
     for (int64_t count : windows) columns *= count;
     for (int64_t k : kernel) elements *= k;
-    Array unfolded({2, 2 * elements, columns});
+    NaiveArray unfolded({2, 2 * elements, columns});
     for_each_place(largest.shape, [&](const std::vector<int64_t>& at) {
       double most = -kInf, total = 0, inside = 0;
       int64_t column = 0, row = 0;
@@ -224,7 +224,7 @@ TEST_CASE("tensor: adaptive pools are the naive loops") {
       sizes.push_back(pick(random, 1, 5));
       shape.push_back(pick(random, 1, 8));
     }
-    Array x = random_array(shape, random), most(joined({2}, sizes)), average(most.shape);
+    NaiveArray x = random_array(shape, random), most(joined({2}, sizes)), average(most.shape);
     for_each_place(most.shape, [&](const std::vector<int64_t>& at) {
       std::vector<int64_t> begin, length;
       for (size_t i = 0; i < space; ++i) {
@@ -257,7 +257,7 @@ struct EinsumRow {
 };
 
 // Every letter is a loop; an operand's axis of size 1 stays at 0.
-Array naive_einsum(const std::string& equation, std::vector<Array>& operands) {
+NaiveArray naive_einsum(const std::string& equation, std::vector<NaiveArray>& operands) {
   std::vector<std::string> terms{""};
   size_t arrow = equation.find("->");
   for (char c : equation.substr(0, arrow)) {
@@ -279,7 +279,7 @@ Array naive_einsum(const std::string& equation, std::vector<Array>& operands) {
     all.push_back(size);
   }
   for (char c : output) shape.push_back(sizes[c]);
-  Array result(shape);
+  NaiveArray result(shape);
   for_each_place(all, [&](const std::vector<int64_t>& loop) {
     double product = 1;
     for (size_t i = 0; i < terms.size(); ++i) {
@@ -343,7 +343,7 @@ TEST_CASE("tensor: einsum is the naive loops") {
   std::mt19937 random = random_numbers(8);
   for (const EinsumRow& row : rows) {
     CAPTURE(row.equation);
-    std::vector<Array> operands;
+    std::vector<NaiveArray> operands;
     std::vector<Tensor> tensors;
     for (const std::vector<int64_t>& shape : row.shapes) {
       operands.push_back(random_array(shape, random));

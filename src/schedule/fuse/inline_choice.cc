@@ -181,7 +181,7 @@ bool InlineChoice::reduce_stays_inline(NodeRef node, const ValueState& s, Stored
   std::vector<NodeRef> rows;
   for (NodeRef coordinate : use.coordinates->dims()) {
     if (is_static(coordinate)) continue;
-    const AxisLoop* loop = values_.loop_of(coordinate);
+    const KernelLoop* loop = values_.loop_of(coordinate);
     if (!loop || std::ranges::count(rows, coordinate) > 0) return refuse(why, UnfusedReason::Shape);
     if (loop->depth >= kMostNested) return refuse(why, UnfusedReason::Length);
     rows.push_back(coordinate);

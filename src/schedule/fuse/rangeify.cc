@@ -199,7 +199,7 @@ class Rangeifier {
                                      use.coordinates->dims().end());
     int depth = 1;
     for (NodeRef coordinate : coordinates)
-      if (const AxisLoop* loop = values_.loop_of(coordinate))
+      if (const KernelLoop* loop = values_.loop_of(coordinate))
         depth = std::max(depth, loop->depth + 1);
     for (int64_t axis : node->axes()) {
       const auto i = static_cast<size_t>(axis);

@@ -102,7 +102,7 @@ double ValueUses::evaluations(const ValueUse& use) {
   std::vector<NodeRef> counted;
   for (NodeRef coordinate : use.coordinates->dims())
     for (NodeRef variable : variables_of(coordinate).list) {
-      const AxisLoop* loop = loops_.find(variable);
+      const KernelLoop* loop = loops_.find(variable);
       if (!loop || std::ranges::count(counted, variable) > 0) continue;
       counted.push_back(variable);
       count *= size_estimate(loop->size);

@@ -38,7 +38,7 @@ struct KernelRoot {
 };
 
 // The loop of an axis, which belongs to one root alone.
-struct AxisLoop {
+struct KernelLoop {
   NodeRef size = nullptr;
   int depth = 0;  // reductions around it whose elements it is made for
 };
@@ -99,7 +99,7 @@ class ValueUses {
 
   // `depth`: reductions around it whose elements it is made for.
   Axis new_axis(NodeRef size, int depth = 0);
-  const AxisLoop* loop_of(NodeRef variable) { return loops_.find(variable); }  // null: no axis
+  const KernelLoop* loop_of(NodeRef variable) { return loops_.find(variable); }  // null: no axis
 
   // The number of a use among those of the node, a known one where it is equal; -1 of an index.
   int add_use(NodeRef node, int root, const Shape* coordinates, NodeRef valid);
@@ -113,7 +113,7 @@ class ValueUses {
   std::deque<ValueState> states_;
   std::deque<KernelRoot> roots_;
   NodeMap<AxisVariables> variables_;
-  NodeMap<AxisLoop> loops_;  // by axis
+  NodeMap<KernelLoop> loops_;  // by axis
   std::vector<std::unique_ptr<LimitScope>> limits_;
   int axes_ = 0;
   Rangified result_;
