@@ -14,7 +14,6 @@
 #include "kernel/program/program_content.h"
 #include "replay.h"
 #include "runtime/program/distinct_bodies.h"
-#include "transform/simplify.h"
 
 using namespace anneal;
 
@@ -29,7 +28,8 @@ void for_all_bodies(std::string_view program, const Check& check) {
     CAPTURE(target.name);
     Graph graph;
     GraphScope scope(graph);
-    const Schedule schedule = schedule_for(simplify_program(row->build()), target.capabilities);
+    const Schedule schedule =
+        schedule_for(simplified_for(row->build(), target.capabilities), target.capabilities);
     GraphScope schedule_scope(*schedule.graph);
     for (const KernelBody* body : distinct_bodies(schedule).bodies)
       check(*body, LowerOptions{.capabilities = target.capabilities});
@@ -50,7 +50,8 @@ struct Product {
     GraphScope scope(graph);
     const auto row = std::ranges::find(replay_programs(), "gemm", &ReplayProgram::name);
     const Capabilities capabilities = capabilities_of(*find_target("cpu-avx2"));
-    const Schedule schedule = schedule_for(simplify_program(row->build()), capabilities);
+    const Schedule schedule =
+        schedule_for(simplified_for(row->build(), capabilities), capabilities);
     GraphScope schedule_scope(*schedule.graph);
     const KernelBody& body = *distinct_bodies(schedule).bodies[0];
     const LowerOptions options{.capabilities = capabilities};

@@ -9,6 +9,7 @@
 #include "codegen/target_kernels.h"
 #include "codegen/wgsl/kernel_shader.h"
 #include "kernel/program/program_content.h"
+#include "runtime/inspect/pass_text.h"
 #include "runtime/program/distinct_bodies.h"
 #include "schedule/work_count.h"
 #include "symbolic/bounds.h"
@@ -54,16 +55,6 @@ std::string kernel_line(const KernelBody& body, const std::vector<int>& argument
       shader_of(kernel, target.capabilities, expected_memory(kernel.program, schedule, arguments));
   return fmt::format("{} | {} cells, program {}, wgsl {}", kernel.plan, bounds(kernel.cells).max,
                      hash_of(content(kernel.program)), hash_of(shader.text));
-}
-
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
 }
 
 // "mlp for cpu-avx2", and its lines.

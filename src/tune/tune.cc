@@ -251,9 +251,7 @@ class Tuner {
     }();
     const ScheduleMemory memory(schedule_, device_);
     const RunArguments arguments{memory.places(), sizes};
-    std::vector<int> bounds{0};
-    for (const Kernel& kernel : schedule_.kernels)
-      bounds.push_back(bounds.back() + static_cast<int>(kernel.phases.size()));
+    const std::vector<int> bounds = kernel_bounds(schedule_);
     Times times[2];
     for (Times& each : times) each.kernels.resize(schedule_.kernels.size());
     for (int round = -1; round < kMostProgramRounds; ++round) {

@@ -65,7 +65,7 @@ struct ValueState {
   int buffer = -1;  // known before the root when it is asked for early
   bool forced = false;
   bool carries = false;  // holds a reduction of its own size that nothing else uses
-  bool expands = false;  // made of a product much larger than its operands: see tile_group.h
+  bool expands = false;  // made of a product much larger than its operands: see fuse_tiles.h
   std::vector<size_t> layout =
       {};  // its axes as they lie in memory, the outermost first; empty: in order
 };
