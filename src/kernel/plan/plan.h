@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "body/product.h"
 #include "kernel/plan/kernel_plan.h"
 #include "kernel/plan/regions.h"
 #include "target/capabilities.h"
@@ -75,13 +76,7 @@ class Planner {
   std::vector<AxisLoop> reduction_loops(const Region& region, bool lanes_around, int& most);
 
   const Region* heaviest_sum() const;
-  // What the terms of a sum are made of: subexpressions that change with the summed axes and with
-  // rows or columns but not with both, as large as they can be.
-  struct Operands {
-    std::vector<NodeRef> of_rows, of_columns;
-    std::vector<NodeRef> others;  // depend on neither
-    bool mixed = false;           // something depends on both
-  };
+  using Operands = ProductOperands;
   Operands operands_of(const Region& region, size_t rows, size_t columns);
   std::vector<size_t> side_axes(const std::vector<NodeRef>& here,
                                 const std::vector<NodeRef>& there);

@@ -20,29 +20,9 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 }  // namespace
 
 Planner::Operands Planner::operands_of(const Region& region, size_t rows, size_t columns) {
-  Operands operands;
-  NodeMap<char> seen;
-  std::vector<NodeRef> stack;
-  for (NodeRef head : region.heads) stack.push_back(head->source(0));
-  while (!stack.empty()) {
-    NodeRef node = stack.back();
-    stack.pop_back();
-    const AxisSet free = analysis_.free(node);
-    if ((free & region.own).empty() || !seen.insert(node, 1).second) continue;
-    if (!free.contains(rows) || !free.contains(columns)) {
-      (free.contains(rows)      ? operands.of_rows
-       : free.contains(columns) ? operands.of_columns
-                                : operands.others)
-          .push_back(node);
-      continue;
-    }
-    if (!is_elementwise(node->op) || node->dtype == DType::Index) {
-      operands.mixed = true;
-      continue;
-    }
-    for (NodeRef source : node->sources()) stack.push_back(source);
-  }
-  return operands;
+  std::vector<NodeRef> terms;
+  for (NodeRef head : region.heads) terms.push_back(head->source(0));
+  return product_operands(terms, region.own, rows, columns, analysis_.free_axes());
 }
 
 double Planner::extent(std::span<const size_t> axes) const {
@@ -168,7 +148,7 @@ double Planner::pack_cost(NodeRef operand, size_t last, bool of_rows,
 // Steps of the whole product with these rows and columns, tiles rounded up.
 double Planner::product_cost(const Region& region, size_t rows, size_t columns) {
   const Operands operands = operands_of(region, rows, columns);
-  if (operands.mixed || operands.of_rows.empty() || operands.of_columns.empty()) return -1;
+  if (!operands.is_product()) return -1;
   const std::vector<size_t> down = side_axes(operands.of_rows, operands.of_columns);
   const std::vector<size_t> across = side_axes(operands.of_columns, operands.of_rows);
   if (down.back() != rows || across.back() != columns) return -1;  // the same with other names

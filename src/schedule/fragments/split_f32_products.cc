@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "body/product.h"
 #include "body/substitute.h"
 #include "ir/build.h"
 #include "ir/index.h"
@@ -170,21 +171,26 @@ class Splitter {
     };
     if (!f32 || (is_exact(term->source(0)) && is_exact(term->source(1)))) return false;
     const std::span<const NodeRef> summed = sum->sources().subspan(1);
+    if (fragment().axes.size() > AxisSet::kMost) return false;
+    FreeAxes free(fragment().axes);
+    const FactorAxes axes = factor_axes(free.of(term->source(0)), free.of(term->source(1)));
+    if (!axes.is_product()) return false;
     double work = eagerness_, terms = 1;
     for (NodeRef axis : summed) terms *= size_estimate(size_of(axis));
     const bool costs = eagerness_ == 1 && least_work_ > 0;
     if (costs && std::fmod(terms, kNeighbours) != 0) return false;  // they are read one by one
     terms *= eagerness_;
-    for (size_t side : {0, 1}) {
+    auto results = [&](const AxisSet& along) {  // axes of the result among them
+      std::vector<size_t> list = along.list();
+      std::erase_if(list, [&](size_t axis) {
+        return std::ranges::count(summed, fragment().axes[axis].variable) > 0;
+      });
+      return list;
+    };
+    if (!results(axes.shared).empty()) return false;  // one matrix, no batches
+    for (const AxisSet& side : {axes.rows, axes.columns}) {
       double elements = eagerness_;
-      const std::vector<Axis> own = axes_of(term->source(side)),
-                              others = axes_of(term->source(1 - side));
-      if (own.empty()) return false;
-      for (const Axis& axis : own) {
-        if (std::ranges::count(summed, axis.variable) > 0) continue;
-        if (std::ranges::count(others, axis.variable, &Axis::variable) > 0) return false;
-        elements *= size_estimate(axis.size);
-      }
+      for (size_t axis : results(side)) elements *= size_estimate(fragment().axes[axis].size);
       if (elements < kFewestOfSide) return false;
       work *= elements;
     }

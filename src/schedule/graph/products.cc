@@ -1,35 +1,65 @@
 #include "schedule/graph/products.h"
 
-#include <vector>
-
+#include "body/product.h"
+#include "ir/node_map.h"
 #include "ir/op.h"
+#include "ir/post_order.h"
 
 namespace anneal {
 namespace {
 
-// Axes along which a value is the same by construction.
-std::vector<bool> broadcast_axes(NodeRef node) {
-  std::vector<bool> same(node->rank(), false);
+// Nodes that a factor is made of, as far as they are looked at: what is made of more has memory.
+constexpr size_t kLargestFactor = 256;
+
+AxisSet all_axes(NodeRef node) {
+  AxisSet all;
+  for (size_t axis = 0; axis < node->rank(); ++axis) all.add(axis);
+  return all;
+}
+
+// What a value is made of element by element, as far as its axes follow from theirs.
+NodeRef part_of(NodeRef node, size_t i) {
+  if (node->op == Op::Permute || node->op == Op::Cast) return i == 0 ? node->source(0) : nullptr;
+  if (!is_elementwise(node->op)) return nullptr;
+  for (NodeRef source : node->tensors())
+    if (source->rank() == node->rank() && i-- == 0) return source;
+  return nullptr;
+}
+
+// The axes of a node that it changes along, from those of its parts.
+AxisSet changing_axes(NodeRef node, const NodeMap<AxisSet>& known) {
+  auto of = [&](NodeRef part) {
+    const AxisSet* axes = known.find(part);
+    return axes ? *axes : all_axes(part);
+  };
+  AxisSet axes;
+  if (node->op == Op::Const) return axes;
   if (node->op == Op::Expand) {
     for (size_t axis = 0; axis < node->rank(); ++axis)
-      same[axis] = node->source(0)->dim(axis) != node->dim(axis);
-  } else if (node->op == Op::Permute) {
-    std::vector<bool> inner = broadcast_axes(node->source(0));
-    for (size_t axis = 0; axis < node->rank(); ++axis)
-      same[axis] = inner[static_cast<size_t>(node->axes()[axis])];
-  } else if (node->op == Op::Cast || node->op == Op::Pad || node->op == Op::Shrink) {
-    if (node->op == Op::Cast) return broadcast_axes(node->source(0));
-  } else if (node->op == Op::Const) {
-    same.assign(node->rank(), true);
-  } else if (is_elementwise(node->op)) {
-    same.assign(node->rank(), true);
-    for (NodeRef source : node->tensors()) {
-      if (source->rank() != node->rank()) continue;
-      std::vector<bool> inner = broadcast_axes(source);
-      for (size_t axis = 0; axis < node->rank(); ++axis) same[axis] = same[axis] && inner[axis];
-    }
+      if (node->source(0)->dim(axis) == node->dim(axis)) axes.add(axis);
+    return axes;
   }
-  return same;
+  if (node->op == Op::Permute) {
+    const AxisSet inner = of(node->source(0));
+    for (size_t axis = 0; axis < node->rank(); ++axis)
+      if (inner.contains(static_cast<size_t>(node->axes()[axis]))) axes.add(axis);
+    return axes;
+  }
+  if (!part_of(node, 0)) return is_elementwise(node->op) ? axes : all_axes(node);
+  for (size_t i = 0; NodeRef part = part_of(node, i); ++i) axes = axes | of(part);
+  return axes;
+}
+
+// Those along which a value may differ from element to element.
+AxisSet changing_axes(NodeRef root) {
+  size_t looked_at = 0;
+  NodeMap<AxisSet> known;
+  for (NodeRef node : post_order(std::span(&root, 1), [&](NodeRef parent, size_t i) -> NodeRef {
+         NodeRef part = part_of(parent, i);
+         return part && ++looked_at <= kLargestFactor ? part : nullptr;
+       }))
+    known[node] = changing_axes(node, known);
+  return *known.find(root);
 }
 
 }  // namespace
@@ -39,15 +69,9 @@ bool is_product(NodeRef node) {
   NodeRef product = node->source(0);
   while (product->op == Op::Cast || product->op == Op::Reshape || product->op == Op::Permute)
     product = product->source(0);
-  if (product->op != Op::Mul) return false;
-  std::vector<bool> left = broadcast_axes(product->source(0)),
-                    right = broadcast_axes(product->source(1));
-  bool only_left = false, only_right = false;
-  for (size_t axis = 0; axis < left.size(); ++axis) {
-    only_left = only_left || (right[axis] && !left[axis]);
-    only_right = only_right || (left[axis] && !right[axis]);
-  }
-  return only_left && only_right;
+  return product->op == Op::Mul &&
+         factor_axes(changing_axes(product->source(0)), changing_axes(product->source(1)))
+             .is_product();
 }
 
 }  // namespace anneal
