@@ -129,6 +129,27 @@ TEST_CASE("rewrite: sets and rules can be left out by name") {
   CHECK(Rewriter({&rules}, Direction::BottomUp, {"test"}).run(node) == node);
 }
 
+TEST_CASE("rewrite: rules know the facts that the rewriter is given, and no others") {
+  Leaves l;
+  struct Limit {
+    int most;
+  };
+  const RuleSet rules{"test", {{"few-steps", op(Op::Exp, x), [](const Match& m) {
+                                  return m.facts<Limit>().most < 3 ? m[x] : unchanged;
+                                }}}};
+  NodeRef node = make(Op::Exp, {l.p});
+  auto run = [&](const Facts& facts) {
+    return Rewriter({&rules}, Direction::BottomUp, {}, nullptr, nullptr, facts).run(node);
+  };
+  const Limit few{2}, many{3};
+  CHECK(run(Facts(few)) == l.p);
+  CHECK(run(Facts(many)) == node);
+  CHECK(run(Facts(few)) == l.p);
+  const int other = 2;
+  CHECK_THROWS_AS(run(Facts(other)), InternalError);
+  CHECK_THROWS_AS(run(Facts()), InternalError);
+}
+
 TEST_CASE("rewrite: rules that never end are an internal error, not a hang") {
   Leaves l;
   const RuleSet rules{"test", {{"grow", op(Op::Exp, x), [](const Match& m) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/node.h"
+#include "rewrite/facts.h"
 
 namespace anneal {
 
@@ -27,12 +28,20 @@ inline constexpr Capture root{6};  // the whole match, named by itself
 // What a successful match found.
 class Match {
  public:
+  explicit Match(const Facts& facts = {}) : facts_(facts) {}
+
   NodeRef operator[](const Capture& capture) const { return parts_[capture.slot]; }
   NodeRef root() const { return parts_[captures::root.slot]; }
+  // What the Rewriter was given; an internal error where that is nothing, or of another type.
+  template <typename T>
+  const T& facts() const {
+    return facts_.get<T>();
+  }
 
  private:
   friend class Pattern;
   std::array<NodeRef, 7> parts_{};
+  Facts facts_;
 };
 
 class Pattern {

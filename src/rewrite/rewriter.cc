@@ -68,6 +68,7 @@ struct Rewriter::State {
   Direction direction;
   RewriteLog* log;
   Repair repair;
+  Facts facts;
   NodeMap<NodeRef> done;  // the node it became; null while in progress
   uint64_t generation = 0;
   std::vector<Frame> stack;
@@ -92,7 +93,7 @@ struct Rewriter::State {
       const Candidate& candidate = candidates[index];
       if (count > 0 && !candidate.source_ops[0].contains(node->source(0)->op)) continue;
       if (count > 1 && !candidate.source_ops[1].contains(node->source(1)->op)) continue;
-      Match match;
+      Match match(facts);
       if (!candidate.pattern.match(node, match)) continue;
       OriginScope origin(node->origin);
       NodeRef result = candidate.action(match);
@@ -189,11 +190,13 @@ struct Rewriter::State {
 };
 
 Rewriter::Rewriter(std::vector<const RuleSet*> sets, Direction direction,
-                   const DisabledRules& disabled, RewriteLog* log, Repair repair)
+                   const DisabledRules& disabled, RewriteLog* log, Repair repair,
+                   const Facts& facts)
     : state_(std::make_unique<State>()) {
   state_->direction = direction;
   state_->log = log;
   state_->repair = repair;
+  state_->facts = facts;
   for (const RuleSet* set : sets) {
     if (is_disabled(set->name(), disabled)) continue;
     for (const Rule& rule : set->rules())

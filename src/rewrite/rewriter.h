@@ -57,9 +57,10 @@ using Repair = bool (*)(std::vector<NodeRef>& sources);
 
 class Rewriter {
  public:
+  // `facts`: what actions may read from their matches; it outlives the rewriter.
   explicit Rewriter(std::vector<const RuleSet*> sets, Direction direction = Direction::BottomUp,
                     const DisabledRules& disabled = {}, RewriteLog* log = nullptr,
-                    Repair repair = nullptr);
+                    Repair repair = nullptr, const Facts& facts = {});
   ~Rewriter();
 
   // Rewrites within the current graph. What was rewritten before is remembered between calls, as

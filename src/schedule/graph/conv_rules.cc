@@ -1,7 +1,6 @@
 #include "schedule/graph/conv_rules.h"
 
 #include <optional>
-#include <utility>
 
 #include "schedule/graph/winograd.h"
 #include "tensor/lift.h"
@@ -9,21 +8,6 @@
 
 namespace anneal {
 namespace {
-
-// Rules are functions without a state: what the target says, while they are applied.
-thread_local const Capabilities* current_capabilities = nullptr;
-
-class CapabilitiesScope {
- public:
-  explicit CapabilitiesScope(const Capabilities& capabilities)
-      : before_(std::exchange(current_capabilities, &capabilities)) {}
-  ~CapabilitiesScope() { current_capabilities = before_; }
-  CapabilitiesScope(const CapabilitiesScope&) = delete;
-  CapabilitiesScope& operator=(const CapabilitiesScope&) = delete;
-
- private:
-  const Capabilities* before_;
-};
 
 // A mark: the value as the definition computes it, and the two operands of a convolution in two
 // spatial axes, without groups, strides and dilation. Others have no other way.
@@ -45,7 +29,7 @@ std::optional<MarkedConv> marked_conv(NodeRef mark, std::string_view name) {
 NodeRef forwards(const Match& m) {
   const auto c = marked_conv(m.root(), "conv");
   if (!c ||
-      !winograd_pays(c->a.shape(), c->b.shape(), c->a.dtype(), c->border, *current_capabilities))
+      !winograd_pays(c->a.shape(), c->b.shape(), c->a.dtype(), c->border, m.facts<Capabilities>()))
     return unchanged;
   return node_of(winograd(c->a, c->b, c->border));
 }
@@ -53,7 +37,7 @@ NodeRef forwards(const Match& m) {
 NodeRef backwards(const Match& m) {
   const auto c = marked_conv(m.root(), "conv_transpose");
   if (!c || !winograd_adjoint_pays(c->a.shape(), c->b.shape(), c->a.dtype(), c->border,
-                                   *current_capabilities))
+                                   m.facts<Capabilities>()))
     return unchanged;
   return node_of(winograd_adjoint(c->a, c->b, c->border));
 }
@@ -61,7 +45,7 @@ NodeRef backwards(const Match& m) {
 NodeRef to_weights(const Match& m) {
   const auto c = marked_conv(m.root(), "conv_weights");
   if (!c || !winograd_pays(c->a.shape(), c->value.shape(), c->a.dtype(), c->border,
-                           *current_capabilities))
+                           m.facts<Capabilities>()))
     return unchanged;
   return node_of(winograd_weights(c->a, c->b, c->border));
 }
@@ -78,8 +62,8 @@ const RuleSet kConvRules{"winograd",
 std::vector<NodeRef> choose_convolutions(std::span<const NodeRef> roots,
                                          const Capabilities& capabilities, RewriteLog* log,
                                          const DisabledRules& disabled) {
-  const CapabilitiesScope scope(capabilities);
-  return Rewriter({&kConvRules}, Direction::BottomUp, disabled, log).run(roots);
+  return Rewriter({&kConvRules}, Direction::BottomUp, disabled, log, nullptr, Facts(capabilities))
+      .run(roots);
 }
 
 }  // namespace anneal

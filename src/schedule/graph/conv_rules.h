@@ -11,7 +11,7 @@
 
 namespace anneal {
 
-extern const RuleSet kConvRules;  // "winograd"
+extern const RuleSet kConvRules;  // "winograd"; its facts are Capabilities
 
 std::vector<NodeRef> choose_convolutions(std::span<const NodeRef> roots,
                                          const Capabilities& capabilities,
