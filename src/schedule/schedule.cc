@@ -8,6 +8,7 @@
 #include "ir/node_map.h"
 #include "ir/print.h"
 #include "ir/verify.h"
+#include "schedule/cost.h"
 #include "schedule/fragments/canonical.h"
 #include "schedule/fragments/flatten_axes.h"
 #include "schedule/fragments/masks.h"
@@ -28,13 +29,6 @@
 
 namespace anneal {
 namespace {
-
-constexpr int kMostRounds = 100;  // of storing something more to keep a limit
-// Of dividing what is too long: the first one nearly always does it, and a kernel that is somewhat
-// too long is no mistake.
-constexpr int kMostDivisions = 8;
-// It takes long to find what keeps a limit among more.
-constexpr size_t kManyNodes = 2048;
 
 // Fragments that can run at the same time, in the order of the steps they belong to.
 using Step = std::vector<int>;

@@ -12,15 +12,12 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "rewrite/local_rules.h"
-#include "schedule/fuse/cost.h"
+#include "schedule/cost.h"
 #include "symbolic/bounds.h"
+#include "target/schedule_tuning.h"
 
 namespace anneal {
 namespace {
-
-// Below these the largest numbers take longer to find than is won.
-constexpr double kFewestOfSide = 128, kFewestTerms = 64;
-constexpr double kNeighbours = 4;  // terms that are read at once
 
 constexpr int kMantissaBits = 23, kBias = 127, kInfinity = 0x7F800000;  // of f32
 // The largest number becomes at least 2^14: below f16's largest, 2^16, and as far as can be above
@@ -178,7 +175,7 @@ class Splitter {
     double work = eagerness_, terms = 1;
     for (NodeRef axis : summed) terms *= size_estimate(size_of(axis));
     const bool costs = eagerness_ == 1 && least_work_ > 0;
-    if (costs && std::fmod(terms, kNeighbours) != 0) return false;  // they are read one by one
+    if (costs && std::fmod(terms, kTermsOfAccess) != 0) return false;  // they are read one by one
     terms *= eagerness_;
     auto results = [&](const AxisSet& along) {  // axes of the result among them
       std::vector<size_t> list = along.list();
@@ -191,10 +188,10 @@ class Splitter {
     for (const AxisSet& side : {axes.rows, axes.columns}) {
       double elements = eagerness_;
       for (size_t axis : results(side)) elements *= size_estimate(fragment().axes[axis].size);
-      if (elements < kFewestOfSide) return false;
+      if (elements < kLeastMatrixSide) return false;
       work *= elements;
     }
-    return terms >= kFewestTerms && work * terms >= least_work_;
+    return terms >= kLeastMatrixTerms && work * terms >= least_work_;
   }
 
   NodeRef split(NodeRef sum) {

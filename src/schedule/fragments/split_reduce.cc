@@ -14,29 +14,14 @@
 #include "ir/index.h"
 #include "ir/node_map.h"
 #include "rewrite/local_rules.h"
-#include "schedule/fuse/cost.h"
+#include "schedule/cost.h"
 #include "symbolic/bounds.h"
 #include "symbolic/simplify.h"
+#include "target/schedule_tuning.h"
 #include "target/workgroup_tiles.h"
 
 namespace anneal {
 namespace {
-
-// Fewer results than this leave cores idle; less work than this is not worth a second phase.
-constexpr double kFewResults = 512, kMuchWork = 1 << 18, kPieces = 64, kWorkOfPiece = 1 << 14;
-// A block of a product shares its operands, so that it takes more results to keep cores busy.
-constexpr double kTermsOfThread = 64;  // that one thread adds at least
-constexpr double kWaiting = 4;         // threads that wait for memory, for each that computes
-constexpr double kManyTerms = 4096;    // that take longer than a second phase does
-// Of products on such devices: results and terms of one group, groups that leave it idle, those
-// that keep it busy, and where pieces are long, as many that it matters little when some end last.
-constexpr double kResultsOfGroup = kLargestTile.rows() * kLargestTile.columns();
-constexpr double kTermsOfGroup = 64;
-constexpr double kFewGroups = 128, kBusyGroups = 256, kManyGroups = 512;
-constexpr double kManyGroupsOfMatrices = 1024;  // which end sooner
-constexpr double kMostPieces = 1024;  // for which one group is enough to bring them together
-constexpr double kFewTerms = 1024;    // of a sum that takes no pieces
-constexpr double kFewOfProduct = 1 << 14, kMuchWorkOfProduct = 1 << 24, kPiecesOfProduct = 8;
 
 NodeRef identity_of(Op op, DType dtype) {
   switch (op) {
@@ -97,8 +82,9 @@ class Splitter {
         parallel_(static_cast<double>(options.capabilities.parallel_threads)),
         // Terms that a group copies at least.
         block_(options.capabilities.matrix_element_bytes > 0 ? kMatrixKTiles[0] : kShortKTile),
-        many_groups_(options.capabilities.matrix_element_bytes > 0 ? kManyGroupsOfMatrices
-                                                                   : kManyGroups) {}
+        many_workgroups_(options.capabilities.matrix_element_bytes > 0
+                             ? kSplitReduce.many_workgroups_of_matrices
+                             : kSplitReduce.many_workgroups) {}
 
   void run() {
     if (fragment_.phases.size() != 1 || !fragment_.tiles.empty()) return;
@@ -111,19 +97,23 @@ class Splitter {
     space_.assign(store_axes(stores[0]).begin(), store_axes(stores[0]).end());
     double results = 1;
     for (NodeRef axis : space_) results *= size_estimate(size_of(axis));
-    const bool many = results > kFewResults;
+    const bool many = results > kSplitReduce.few_results;
     // Where every result is a thread's, few are fewer than there could be threads.
-    bool idle = parallel_ > 0 && results <= parallel_ / 4 && !fragment_.is_product;
-    const double wanted = kWaiting * parallel_;
+    bool idle =
+        parallel_ > 0 && results <= parallel_ * kSplitReduce.idle_part && !fragment_.is_product;
+    const double wanted = kSplitReduce.waiting_threads * parallel_;
     bool long_sums = false;
     for (NodeRef reduction : outermost_reductions(stores))
-      long_sums = long_sums || elements_of(reduction) >= kManyTerms;
+      long_sums = long_sums || elements_of(reduction) >= kSplitReduce.many_terms;
     if (parallel_ > 0 && results <= parallel_ && !fragment_.is_product) idle = idle || long_sums;
     // So are groups that have a rectangle of a product each.
-    const double groups = results / kResultsOfGroup;
-    const bool idle_groups = parallel_ > 0 && fragment_.is_product &&
-                             groups <= (long_sums ? kManyGroups / 2 : kFewGroups);
-    if (many && !idle && !idle_groups && (!fragment_.is_product || results > kFewOfProduct)) return;
+    const double groups = results / (kLargestTile.rows() * kLargestTile.columns());
+    const bool idle_groups =
+        parallel_ > 0 && fragment_.is_product &&
+        groups <= (long_sums ? kSplitReduce.many_workgroups / 2 : kSplitReduce.few_workgroups);
+    if (many && !idle && !idle_groups &&
+        (!fragment_.is_product || results > kSplitReduce.few_results_of_product))
+      return;
     reductions_ = outermost_reductions(stores);
     // One that another one needs would have to wait for it.
     for (NodeRef reduction : reductions_)
@@ -132,16 +122,20 @@ class Splitter {
     double work = 0;
     for (NodeRef reduction : reductions_) work = std::max(work, results * elements_of(reduction));
     work *= eagerness_;
-    if (idle && work >= results * kTermsOfThread * 4)
-      return split(std::clamp(std::min(wanted / results, kMostPieces), 2.0,
-                              std::ceil(work / results / kTermsOfThread)));
-    if (const double terms = work / results; idle_groups && terms >= kTermsOfGroup * 2) {
-      const double wanted_groups = terms >= kManyTerms ? many_groups_ : kBusyGroups;
-      return split(std::clamp(wanted_groups / groups, 2.0, std::floor(terms / kTermsOfGroup)));
+    if (idle && work >= results * kSplitReduce.terms_of_thread * kSplitReduce.fewest_threads)
+      return split(std::clamp(std::min(wanted / results, kSplitReduce.most_pieces_of_threads), 2.0,
+                              std::ceil(work / results / kSplitReduce.terms_of_thread)));
+    if (const double terms = work / results;
+        idle_groups && terms >= kSplitReduce.terms_of_workgroup * kSplitReduce.fewest_workgroups) {
+      const double wanted_groups =
+          terms >= kSplitReduce.many_terms ? many_workgroups_ : kSplitReduce.busy_workgroups;
+      return split(std::clamp(wanted_groups / groups, 2.0,
+                              std::floor(terms / kSplitReduce.terms_of_workgroup)));
     }
     if (idle || idle_groups) return;
-    if (work < (many ? kMuchWorkOfProduct : kMuchWork)) return;
-    split(many ? kPiecesOfProduct : std::min(kPieces, std::ceil(work / kWorkOfPiece)));
+    if (work < (many ? kSplitReduce.least_work_of_product : kSplitReduce.least_work)) return;
+    split(many ? kSplitReduce.pieces_of_product
+               : std::min(kSplitReduce.most_pieces, std::ceil(work / kSplitReduce.work_of_piece)));
   }
 
  private:
@@ -230,7 +224,9 @@ class Splitter {
     const bool nested = std::ranges::any_of(topological_order({&reduction, 1}), [&](NodeRef node) {
       return node != reduction && is_reduce_over(node->op);
     });
-    if (parallel_ > 0 && space_.empty() && !nested && elements_of(reduction) <= kFewTerms) return;
+    if (parallel_ > 0 && space_.empty() && !nested &&
+        elements_of(reduction) <= kSplitReduce.few_terms)
+      return;
     std::vector<NodeRef> axes(reduction->sources().begin() + 1, reduction->sources().end());
     double longest = 0;
     for (NodeRef axis : axes) longest = std::max(longest, size_estimate(size_of(axis)));
@@ -327,7 +323,7 @@ class Splitter {
   std::vector<std::tuple<NodeRef, int64_t, Pieces>> known_pieces_;
   double parallel_;  // threads that keep the device busy; 0: lanes are no threads
   int64_t block_;
-  double many_groups_;
+  double many_workgroups_;
   std::vector<NodeRef> space_, reductions_;
   NodeRef place_ = nullptr, results_ = nullptr, buffer_ = nullptr;
 };

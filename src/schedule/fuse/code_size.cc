@@ -6,12 +6,10 @@
 
 #include "body/match_axes.h"
 #include "ir/node_map.h"
+#include "schedule/cost.h"
 
 namespace anneal {
 namespace {
-
-// Kernels know 256 (kernel/plan/axis_form.h), and split some of those they are given.
-constexpr size_t kMostAxes = 128;
 
 // Axes of different sizes or depths. As canonical.cc names them: reductions that are not inside
 // each other share theirs.

@@ -10,19 +10,13 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "ir/node_map.h"
+#include "schedule/cost.h"
 #include "schedule/fuse/code_size.h"
-#include "schedule/fuse/cost.h"
 #include "schedule/fuse/in_place.h"
 #include "symbolic/polynomial.h"
 
 namespace anneal {
 namespace {
-
-// Of one body: more make it no faster, and longer to look at.
-constexpr int kMostBuffers = 64;
-// A kernel needs rows to work on at once, unless it is little work.
-constexpr double kEnoughRows = 16, kLittleWork = 2048;
-constexpr double kMostOfFewRows = 16384;  // elements, for a core or two
 
 class Grouper {
  public:
@@ -218,7 +212,7 @@ class Grouper {
       before = std::min(before, rows(producer, common_axes(producer, &alike)));
     const double elements = work(producer) + work(consumer);
     if (together >= kEnoughRows) return true;
-    return elements <= kLittleWork || (together >= before && elements <= kMostOfFewRows);
+    return elements <= kLittleWork || (together >= before && elements <= kWorkOfFewRows);
   }
 
   // The axis along which a store fills memory.
@@ -267,7 +261,7 @@ class Grouper {
     if (scatters(candidate_)) return not_committed(UnfusedReason::Shape);
     candidate_.refresh();
     const BufferLimit buffers{pieces_of_memory(candidate_),
-                              std::min(kMostBuffers, options_.capabilities.max_buffers)};
+                              std::min(kMostBuffersOfRows, options_.capabilities.max_buffers)};
     if (buffers.needed > buffers.allowed) return not_committed(UnfusedReason::Limit, buffers);
     if (share_of_kernel(candidate_, options_.capabilities) < 1)
       return not_committed(UnfusedReason::Length);
@@ -346,7 +340,7 @@ class Grouper {
         alike[*key].push_back(number);
     for (auto& [key, list] : alike)
       for (size_t i = 0; i < list.size(); ++i)
-        for (size_t k = i + 1; k < std::min(list.size(), i + 64); ++k)
+        for (size_t k = i + 1; k < std::min(list.size(), i + kSiblingsAhead); ++k)
           if (join(list[k], list[i])) list.erase(list.begin() + static_cast<std::ptrdiff_t>(k--));
   }
 

@@ -9,19 +9,12 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "ir/node_map.h"
-#include "schedule/fuse/cost.h"
+#include "schedule/cost.h"
 #include "symbolic/index_map.h"
 #include "symbolic/simplify.h"
 
 namespace anneal {
 namespace {
-
-// Smaller values fit a cache anyway. A product may be worth computing again when it has this many
-// times the elements of its operands, each takes few steps, and what is made of it is much smaller.
-constexpr double kExpansion = 1, kReduction = 2, kMostSteps = 512;
-// What is not stored is computed again wherever it is needed, and products in tiles take a little
-// longer than in blocks of their own. A device does about so much while a byte is stored or loaded.
-constexpr double kFlopsPerByte = 20, kSlowdown = 0.2;
 
 class TileGrouper {
  public:
@@ -108,7 +101,7 @@ class TileGrouper {
     for (const Axis& axis : f.axes)
       if (std::ranges::count(store_axes(f.phases[0][0]), axis.variable) == 0)
         steps *= size_estimate(axis.size);
-    const bool expands = f.is_product && elements >= kExpansion * inputs && steps <= kMostSteps;
+    const bool expands = f.is_product && is_expansion(elements, inputs) && steps <= kMostSteps;
     if (expands || from_large) large_[static_cast<size_t>(written)] = 1;
     if (expands) expands_[static_cast<size_t>(written)] = 1;
   }

@@ -5,7 +5,7 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "rewrite/passes.h"
-#include "schedule/fuse/cost.h"
+#include "schedule/cost.h"
 #include "schedule/graph/products.h"
 #include "target/questions.h"
 #include "target/workgroup_tiles.h"
@@ -13,20 +13,6 @@
 namespace anneal {
 namespace {
 
-// A reduction stays in the kernel of its consumer only where that still has this many rows to work
-// on at once, or where all of it is little work.
-constexpr double kEnoughRows = 16, kLittleWork = 32768;
-// A kernel more, in nanoseconds.
-constexpr double kLaunchCost = 2000;
-// A value that is few operations away from others that several need is computed from those, unless
-// all of it together is much.
-constexpr double kModerate = 3;
-// Values that many kernels compute again for themselves would make scheduling slow.
-constexpr size_t kMostUses = 16;
-// Sums over elements that are sums themselves, in one kernel: each loop is unrolled for the others.
-constexpr int kMostNested = 4;
-// Gathers of gathers in one kernel: each place is part of the next one's.
-constexpr int kMostPlaces = 8;
 // Where groups of threads have a tile of a product each, an operand is made anew for every one of
 // them. That is for nothing where it is a value of memory, little changed.
 constexpr double kWidthOfTile = kLargestTile.columns();
@@ -86,7 +72,8 @@ bool InlineChoice::expands(NodeRef node) {
   if (is_reduce(node->op)) {
     NodeRef product = node->source(0);
     return is_product(node) && product->op == Op::Mul &&
-           elements >= elements_behind(product->source(0)) + elements_behind(product->source(1));
+           is_expansion(elements,
+                        elements_behind(product->source(0)) + elements_behind(product->source(1)));
   }
   return std::ranges::any_of(node->tensors(), [&](NodeRef source) {
     return source->dtype != DType::Index && values_.state(source).expands &&
@@ -116,10 +103,10 @@ bool InlineChoice::value_stays_inline(NodeRef node, const ValueState& s, StoredV
   const double elements = element_estimate(*node->shape);
   for (const ValueUse& use : s.uses) again += values_.evaluations(use);
   if (node->op == Op::Gather && is_deep(s)) return refuse(why, UnfusedReason::Length);
-  if (groups_make_operands_ && times_made_for_products(s, elements) >= 2 &&
+  if (groups_make_operands_ && times_made_for_products(s, elements) >= kTimesOfOperand &&
       !cost_.is_near_memory(node))
     return refuse(why, UnfusedReason::Product);
-  if (s.uses.size() == 1 && again <= elements * 16) return true;
+  if (s.uses.size() == 1 && again <= elements * kTimesOfOneUse) return true;
   if (cost_.needs_no_memory(node)) return true;
   const double computed = cost_.of_element(node);
   double stored =
@@ -127,10 +114,11 @@ bool InlineChoice::value_stays_inline(NodeRef node, const ValueState& s, StoredV
   // Uses in one kernel go over the same rows while they are near; a store would take it apart.
   const bool one_kernel =
       std::ranges::all_of(s.uses, [&](const ValueUse& use) { return use.root == s.uses[0].root; });
-  const double near = one_kernel ? 2 : 1;
+  const double near = one_kernel ? kSplitsKernel : 1;
   stored *= near;
   if (s.carries && s.uses.size() > 1) return refuse(why, UnfusedReason::Reduce);
-  if (s.uses.size() <= 4 && computed < kModerate && cost_.is_few_operations(node)) return true;
+  if (s.uses.size() <= kFewUses && computed < kModerate && cost_.is_few_operations(node))
+    return true;
   if (s.uses.size() > kMostUses) return refuse(why, UnfusedReason::Uses);
   why->cost = {again * computed, stored};
   if (!why->cost.decided()) return true;
@@ -197,7 +185,7 @@ bool InlineChoice::reduce_stays_inline(NodeRef node, const ValueState& s, Stored
     return refuse(why, UnfusedReason::Reduce);
   if (in.is_product) return refuse(why, UnfusedReason::Reduce);
   if (all_space) return true;
-  if (elements < kEnoughRows && work > kLittleWork) return refuse(why, UnfusedReason::Size);
+  if (elements < kEnoughRows && work > kLittleWorkOfReduce) return refuse(why, UnfusedReason::Size);
   // Rows that are never stored need their statistics for themselves.
   if (values_.state(node->source(0)).expands) return refuse(why, UnfusedReason::Size);
   in.has_rows = true;

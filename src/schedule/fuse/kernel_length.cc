@@ -4,16 +4,11 @@
 
 #include "ir/op.h"
 #include "ir/post_order.h"
+#include "schedule/cost.h"
 #include "schedule/fuse/code_size.h"
-#include "schedule/fuse/cost.h"
 
 namespace anneal {
 namespace {
-
-// Pieces are made somewhat shorter than a kernel may be: what they load and store comes on top.
-constexpr double kSlack = 0.8;
-// A store and a load of their own cost something, however few bytes they are.
-constexpr double kBytesOfValue = 64;
 
 // A fragment as a sequence of its nodes in which operands come first, cut into pieces. What a piece
 // makes and a later one needs is stored, so that no kernel reaches back beyond its piece.
@@ -138,7 +133,7 @@ std::vector<OverLimit> values_over_length(const Rangified& program,
     const double share = share_of_kernel(fragment, capabilities);
     if (share >= 1) continue;
     const Sequence sequence(fragment);
-    for (NodeRef value : sequence.cut(sequence.total() * share * kSlack))
+    for (NodeRef value : sequence.cut(sequence.total() * share * kPlannedLength))
       if (chosen.insert(value, 1).second) values.push_back({value, UnfusedReason::Length, {}});
   }
   return values;

@@ -6,6 +6,7 @@
 
 #include "ir/build.h"
 #include "ir/index.h"
+#include "schedule/cost.h"
 #include "schedule/fuse/inline_choice.h"
 #include "schedule/fuse/value_uses.h"
 #include "schedule/graph/products.h"
@@ -13,9 +14,6 @@
 
 namespace anneal {
 namespace {
-
-// Places that cost more to compute are stored before they are used.
-constexpr double kCheapIndex = 0.5;
 
 NodeRef true_condition() { return make_const(Scalar::of_int(DType::Bool, 1)); }
 bool is_true(NodeRef condition) { return condition->is_const() && condition->arg.bits == 1; }
@@ -247,7 +245,7 @@ class Rangeifier {
     if (node->op == Op::Const) return make_const(node->scalar());
     if (node->op == Op::Iota) return iota(node, coordinates);
     if (is_elementwise(node->op) && !values_.state(node).forced &&
-        choice_.cost_of_element(node) < kCheapIndex) {
+        choice_.cost_of_element(node) < kCheapPlace) {
       std::vector<NodeRef> sources;
       for (NodeRef source : node->tensors())
         sources.push_back(early_scalar(source, coordinates, valid));

@@ -5,19 +5,9 @@
 
 #include "ir/node_map.h"
 #include "ir/op.h"
-#include "schedule/fuse/cost.h"
+#include "schedule/cost.h"
 
 namespace anneal {
-namespace {
-
-// Larger expressions are not computed twice, and not looked at.
-constexpr size_t kLargestCone = 256;
-constexpr double kFewOperations = 0.065, kLittleChange = 0.1;
-// What it costs an element not to be there.
-constexpr double kCondition = 0.05;
-
-}  // namespace
-
 double RecomputeCost::of_memory(DType dtype) const { return memory_cost(dtype) * flops_per_byte_; }
 
 bool RecomputeCost::is_few_operations(NodeRef root) const {
@@ -80,7 +70,6 @@ bool RecomputeCost::is_near_memory(NodeRef root) const {
 }
 
 bool RecomputeCost::needs_no_memory(NodeRef root) const {
-  constexpr size_t kFew = 24;
   std::vector<NodeRef> stack{root};
   NodeMap<char> seen;
   while (!stack.empty()) {
@@ -90,7 +79,7 @@ bool RecomputeCost::needs_no_memory(NodeRef root) const {
     const bool simple = is_elementwise(node->op) || is_movement(node->op) ||
                         node->op == Op::Const || node->op == Op::Iota;
     if (!simple || node->op == Op::Threefry || (node != root && is_stored_(node)) ||
-        seen.size() > kFew)
+        seen.size() > kNodesOfMask)
       return false;
     stack.insert(stack.end(), node->tensors().begin(), node->tensors().end());
   }

@@ -6,7 +6,7 @@
 
 #include "ir/build.h"
 #include "ir/index.h"
-#include "schedule/fuse/cost.h"
+#include "schedule/cost.h"
 #include "symbolic/bounds.h"
 #include "symbolic/index_map.h"
 #include "symbolic/simplify.h"
@@ -15,7 +15,7 @@ namespace anneal {
 namespace {
 
 // Uses that are compared one by one.
-constexpr size_t kFewUses = 16;
+constexpr size_t kComparedUses = 16;
 
 }  // namespace
 
@@ -81,7 +81,7 @@ int ValueUses::add_use(NodeRef node, int root, const Shape* coordinates, NodeRef
   if (node->dtype == DType::Index) return -1;
   ValueState& s = state(node);
   const int next = static_cast<int>(s.uses.size());
-  if (s.uses.size() < kFewUses) {
+  if (s.uses.size() < kComparedUses) {
     for (int i = 0; i < next; ++i) {
       const ValueUse& use = s.uses[static_cast<size_t>(i)];
       if (use.root == root && use.coordinates == coordinates && use.valid == valid) return i;

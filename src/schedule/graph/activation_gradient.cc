@@ -6,16 +6,11 @@
 #include "ir/node_map.h"
 #include "ir/op.h"
 #include "rewrite/local_rules.h"
-#include "schedule/fuse/cost.h"
+#include "schedule/cost.h"
 #include "schedule/graph/products.h"
 
 namespace anneal {
 namespace {
-
-// What is as quickly made again as an element is loaded need not be stored.
-constexpr double kMuch = 0.3;
-// Steps between a product and what is made of it, or an operand and its product.
-constexpr int kNear = 16;
 
 class Slopes {
  public:
@@ -67,13 +62,13 @@ class Slopes {
            std::ranges::all_of(made,
                                [&](NodeRef each) {
                                  return each != value && each->dtype == value->dtype &&
-                                        cost(each) >= kMuch;
+                                        cost(each) >= kWorthStoring;
                                }) &&
            std::ranges::any_of(made, [&](NodeRef each) { return is_operand(each); });
   }
 
   // A product, or what is made of one in its kernel.
-  bool ends_product(NodeRef node, int steps = kNear) {
+  bool ends_product(NodeRef node, int steps = kStepsToProduct) {
     if (is_product(node)) return true;
     if (steps == 0 || (!is_elementwise(node->op) && !is_movement(node->op))) return false;
     const double elements = element_estimate(*node->shape);
@@ -84,7 +79,7 @@ class Slopes {
   }
 
   // Whether it is multiplied in a product, moved or not.
-  bool is_operand(NodeRef node, bool multiplied = false, int steps = kNear) {
+  bool is_operand(NodeRef node, bool multiplied = false, int steps = kStepsToProduct) {
     return steps > 0 && std::ranges::any_of(*users_.find(node), [&](NodeRef user) {
              if (is_product(user)) return multiplied;
              const bool multiplies = user->op == Op::Mul && !multiplied;

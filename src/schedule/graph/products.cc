@@ -4,12 +4,10 @@
 #include "ir/node_map.h"
 #include "ir/op.h"
 #include "ir/post_order.h"
+#include "schedule/cost.h"
 
 namespace anneal {
 namespace {
-
-// Nodes that a factor is made of, as far as they are looked at: what is made of more has memory.
-constexpr size_t kLargestFactor = 256;
 
 AxisSet all_axes(NodeRef node) {
   AxisSet all;

@@ -3,14 +3,11 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "rewrite/local_rules.h"
-#include "schedule/fuse/cost.h"
+#include "schedule/cost.h"
+#include "target/schedule_tuning.h"
 
 namespace anneal {
 namespace {
-
-// In the time that one value is added in its turn, a busy device adds so many.
-constexpr double kMostResults = 1 << 21;
-constexpr double kFewValues = 64;
 
 bool is_worth_spreading(NodeRef node) {
   if (node->op != Op::ScatterAdd) return false;
@@ -19,8 +16,8 @@ bool is_worth_spreading(NodeRef node) {
   // Places of other dtypes might be the same as others when they are compared as i32.
   const bool places = place == DType::I32 || (is_int(place) && byte_size(place) < 4);
   const auto axis = static_cast<size_t>(node->arg.axis);
-  return plain && places && element_estimate(*node->shape) <= kMostResults &&
-         size_estimate(node->source(1)->dim(axis)) > kFewValues;
+  return plain && places && element_estimate(*node->shape) <= kScatterResults &&
+         size_estimate(node->source(1)->dim(axis)) > kScatterValues;
 }
 
 // target + the sum over k of where(places[k] == v, values[k], 0), at every v of the axis.

@@ -1,4 +1,4 @@
-#include "schedule/fuse/cost.h"
+#include "schedule/cost.h"
 
 #include <algorithm>
 
@@ -21,6 +21,6 @@ double element_estimate(const Shape& shape) {
 
 double compute_cost(NodeRef node) { return info(node->op).cost; }
 
-double memory_cost(DType dtype) { return 0.04 * static_cast<double>(byte_size(dtype)); }
+double memory_cost(DType dtype) { return kMovedByte * static_cast<double>(byte_size(dtype)); }
 
 }  // namespace anneal
