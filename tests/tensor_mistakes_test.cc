@@ -1,6 +1,5 @@
 // What users are told about mistakes in products, activations, norms, convolutions, pools and
 // losses.
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -9,37 +8,15 @@
 
 #include <anneal/anneal.h>
 
+#include "mistakes.h"
+
 using namespace anneal;
 
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-struct Mistake {
-  std::string text;
-  std::function<void()> make;
-  const char* message;
-  const char* hint;
-  unsigned line;
-};
-
-#define MISTAKE(call, message, hint) {#call, [&] { call; }, message, hint, __LINE__}
-
-void expect_errors(const std::vector<Mistake>& mistakes) {
-  for (const Mistake& mistake : mistakes) {
-    CAPTURE(mistake.text);
-    try {
-      mistake.make();
-      FAIL_CHECK("no error");
-    } catch (const UserError& error) {
-      CAPTURE(error.what());
-      CHECK(error.message().find(mistake.message) == 0);
-      CHECK(error.hint().find(mistake.hint) != std::string::npos);
-      CHECK(error.where().line() == mistake.line);
-      CHECK(std::string(error.what()).find("tensor_mistakes_test.cc") != std::string::npos);
-    }
-  }
-}
+#define MISTAKE(call, message, hint) {__LINE__, [&] { call; }, message, hint}
 
 Tensor of(const Sizes& sizes, DType dtype = DType::F32) { return zeros(sizes, dtype); }
 
@@ -48,7 +25,7 @@ Tensor of(const Sizes& sizes, DType dtype = DType::F32) { return zeros(sizes, dt
 // clang-format off
 TEST_CASE("tensor: mistakes in products") {
   Tensor s = of({}), v3 = of({3}), v4 = of({4}), m = of({2, 3});
-  expect_errors({
+  check_mistakes(std::vector<Mistake>{
       MISTAKE(matmul(of({32, 128}), of({10, 128})), "matmul: inner sizes differ: left is [32, 128], right is [10, 128]", "right needs 128 rows; did you mean transpose(right)?"),
       MISTAKE(matmul(of({128, 32}), of({128, 10})), "matmul: inner sizes differ: left is [128, 32], right is [128, 10]", "left needs 128 columns; did you mean transpose(left)?"),
       MISTAKE(matmul(m, v4), "matmul: inner sizes differ: left is [2, 3], right is [4]", "right needs 3 rows"),
@@ -82,7 +59,7 @@ TEST_CASE("tensor: mistakes in activations and norms") {
   Tensor s = of({}), v = of({6}), x = of({2, 6, 4});
   Variable n("n", 1, 9);
   Tensor symbolic = input("x", {2, n, 4});
-  expect_errors({
+  check_mistakes(std::vector<Mistake>{
       MISTAKE(relu(Tensor()), "relu: the tensor is empty", "assign"),
       MISTAKE(gelu(Tensor()), "gelu: the tensor is empty", "assign"),
       MISTAKE(softmax(x, 3), "softmax: axis 3 is out of range for rank 3", "-3 to 2"),
@@ -113,7 +90,7 @@ TEST_CASE("tensor: mistakes in convolutions") {
   Tensor x = of({2, 4, 9}), w = of({6, 4, 3}), image = of({1, 4, 5, 5});
   Variable n("n", 2, 9), k("k", 1, 3);
   Tensor sequence = input("x", {2, 4, n});
-  expect_errors({
+  check_mistakes(std::vector<Mistake>{
       MISTAKE(conv1d(image, w), "conv1d: x is [1, 4, 5, 5], but needs 3 axes", "[batch, channels, space..]"),
       MISTAKE(conv2d(image, w), "conv2d: weight is [6, 4, 3], but needs 4 axes", "[out channels, channels / groups, kernel..]"),
       MISTAKE(conv_transpose1d(x, image), "conv_transpose1d: weight is [1, 4, 5, 5], but needs 3 axes", "[channels, out channels / groups, kernel..]"),
@@ -144,7 +121,7 @@ TEST_CASE("tensor: mistakes in convolutions") {
 
 TEST_CASE("tensor: mistakes in pools") {
   Tensor x = of({2, 4, 9});
-  expect_errors({
+  check_mistakes(std::vector<Mistake>{
       MISTAKE(max_pool(x, {}), "max_pool: kernel is empty", "one number an axis"),
       MISTAKE(max_pool(x, {1, 2, 3, 4}), "max_pool: kernel has 4 numbers, but x is [2, 4, 9]", "last axes are pooled"),
       MISTAKE(max_pool(x, {0}), "max_pool: kernel is [0]", "starts at 1"),
@@ -162,7 +139,7 @@ TEST_CASE("tensor: mistakes in pools") {
 
 TEST_CASE("tensor: mistakes in losses") {
   Tensor logits = of({8, 3}), classes = of({8}, DType::I32);
-  expect_errors({
+  check_mistakes(std::vector<Mistake>{
       MISTAKE(cross_entropy(of({}), classes), "cross_entropy: logits are a scalar", "axis of classes"),
       MISTAKE(cross_entropy(logits, of({8})), "cross_entropy: target is f32, but holds class indices", "argmax"),
       MISTAKE(cross_entropy(logits, of({8, 1}, DType::I32)), "cross_entropy: target is [8, 1], but must be [8]: logits are [8, 3]", "without axis 1"),

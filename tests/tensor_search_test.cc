@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <random>
 #include <string>
@@ -12,6 +11,8 @@
 #include <doctest/doctest.h>
 
 #include <anneal/anneal.h>
+
+#include "mistakes.h"
 
 using namespace anneal;
 
@@ -22,12 +23,6 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 using Floats = std::vector<float>;
 using Ints = std::vector<int32_t>;
-
-struct Mistake {
-  unsigned line;
-  std::function<void()> make;
-  std::string message, hint;
-};
 
 Tensor symbolic() { return input("x", {Variable("n", 1, 64), 3, 5}); }
 
@@ -80,20 +75,7 @@ Floats random_floats(size_t count, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("search: mistakes are explained on the user's line") {
-  for (const Mistake& mistake : kMistakes) {
-    CAPTURE(mistake.message);
-    try {
-      mistake.make();
-      FAIL_CHECK("nothing was wrong");
-    } catch (const UserError& error) {
-      INFO(std::string(error.what()));
-      CHECK(error.message().find(mistake.message) != std::string::npos);
-      CHECK(error.hint().find(mistake.hint) != std::string::npos);
-      CHECK(error.where().line() == mistake.line);
-    }
-  }
-}
+TEST_CASE("search: mistakes are explained on the user's line") { check_mistakes(kMistakes); }
 
 TEST_CASE("search: places in sorted tensors are those of the standard library") {
   for (size_t count : {0u, 1u, 2u, 7u, 64u, 1000u}) {

@@ -14,7 +14,7 @@ import sys
 
 LAYERS = [
     "base", "ir", "rewrite", "symbolic", "tensor", "transform", "target", "body", "schedule", "kernel",
-    "codegen", "runtime", "tune", "nn", "optim", "io", "models", "profile",
+    "codegen", "runtime", "tune", "nn", "optim", "io", "models",
 ]
 # Rooms that CMake's options leave out, each with its backend.
 BACKENDS = {
