@@ -57,29 +57,31 @@ Exception* exception_at(void* object) { return static_cast<Exception*>(object) -
 void* object_of(Exception* exception) { return exception + 1; }
 
 // Numbers of seven bits a byte.
-uintptr_t read_unsigned(const uint8_t*& at) {
-  uintptr_t value = 0;
-  unsigned shift = 0;
+struct Leb128 {
+  uintptr_t value;  // without its sign
+  unsigned bits;    // that were read
+  bool negative;    // where it has a sign
+};
+
+Leb128 read_leb128(const uint8_t*& at) {
+  Leb128 number{};
   uint8_t byte = 0;
   do {
     byte = *at++;
-    value |= static_cast<uintptr_t>(byte & 0x7f) << shift;
-    shift += 7;
+    number.value |= static_cast<uintptr_t>(byte & 0x7f) << number.bits;
+    number.bits += 7;
   } while (byte & 0x80);
-  return value;
+  number.negative = byte & 0x40;
+  return number;
 }
 
+uintptr_t read_unsigned(const uint8_t*& at) { return read_leb128(at).value; }
+
 intptr_t read_signed(const uint8_t*& at) {
-  uintptr_t value = 0;
-  unsigned shift = 0;
-  uint8_t byte = 0;
-  do {
-    byte = *at++;
-    value |= static_cast<uintptr_t>(byte & 0x7f) << shift;
-    shift += 7;
-  } while (byte & 0x80);
-  if ((byte & 0x40) && shift < sizeof(value) * 8) value |= ~uintptr_t{0} << shift;
-  return static_cast<intptr_t>(value);
+  const Leb128 number = read_leb128(at);
+  const bool extended = number.negative && number.bits < sizeof(number.value) * 8;
+  return static_cast<intptr_t>(extended ? number.value | ~uintptr_t{0} << number.bits
+                                        : number.value);
 }
 
 enum Answer { kHandlerFound = 6, kContinueUnwind = 8 };
