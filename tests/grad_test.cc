@@ -169,6 +169,20 @@ TEST_CASE("grad: ties share, flat places are zero") {
   CHECK(grad(prod(with_zero), {with_zero})[0].to_vector<double>() == std::vector<double>{0, 15, 0});
 }
 
+TEST_CASE("grad: slopes of atan2 are NaN at the origin, as those of peers, and nowhere else") {
+  Tensor y = parameter("y", tensor({0.0, 0.0, 1e-10})),
+         x = parameter("x", tensor({0.0, -2.0, 0.0}));
+  const std::vector<Tensor> slopes = grad(sum(atan2(y, x)), {y, x});
+  const std::vector<double> down = slopes[0].to_vector<double>(),
+                            across = slopes[1].to_vector<double>();
+  CHECK((std::isnan(down[0]) && std::isnan(across[0])));
+  CHECK((down[1] == -0.5 && across[1] == 0));
+  CHECK((down[2] == 0 && std::fabs(across[2] * 1e-10 + 1) < 1e-6));
+  const std::vector<double> forward =
+      jvp({atan2(y, x)}, {y}, {ones_like(y)})[0].to_vector<double>();
+  CHECK((std::isnan(forward[0]) && forward[1] == -0.5));
+}
+
 TEST_CASE("grad: tangents at ties") {
   Tensor x = parameter("x", tensor({2.0, 2.0, 1.0})), two = full_like(x, 2);
   Tensor dx = tensor({1.0, 10.0, 100.0});

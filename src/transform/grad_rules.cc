@@ -55,6 +55,7 @@ const DerivativeRule kGradientRules[] = {
     GRAD(Min, g * winner_share(a < b, a, b), g * winner_share(b < a, a, b)),
     GRAD(Pow, g * where(b == 0, 0, b * pow(a, b - 1)),
               g * where(a > 0, y * log(where(a > 0, a, 1)), 0)),
+    // At the origin NaN, as PyTorch and JAX have it: every number is its slope along some way there.
     GRAD(Atan2, g * b / (a * a + b * b), -g * a / (a * a + b * b)),
     GRAD(Where, none(), where(a, g, 0), where(a, 0, g)),
     GRAD(Cast, float_part(g, a)),
