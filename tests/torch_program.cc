@@ -188,6 +188,18 @@ class Maker {
         {"sqrt_one_plus_square", [](const Operand& x) { return sqrt(square(x) + 1); }, 1, kAny},
         {"reciprocal", [](const Operand& x) { return 1 / (square(x) + 1); }, 1, 1},
         {"exp_tanh", [](const Operand& x) { return exp(tanh(x)); }, 1, 3},
+        {"log1p_square", [](const Operand& x) { return log1p(square(x)); }, 1, kAny},
+        {"log10_one_plus_square", [](const Operand& x) { return log10(square(x) + 1); }, 1, kAny},
+        {"expm1_tanh", [](const Operand& x) { return expm1(tanh(x)); }, 1, 2},
+        {"sinh_tanh", [](const Operand& x) { return sinh(tanh(x)); }, 1, 2},
+        {"cosh_tanh", [](const Operand& x) { return cosh(tanh(x)); }, 1, 2},
+        {"asinh", [](const Operand& x) { return asinh(x); }, 1, kAny},
+        {"acosh_two_plus_square", [](const Operand& x) { return acosh(square(x) + 2); }, 1, kAny},
+        {"atanh_half_tanh", [](const Operand& x) { return atanh(tanh(x) / 2); }, 1, 1},
+        {"asin_half_tanh", [](const Operand& x) { return asin(tanh(x) / 2); }, 1, 1},
+        {"acos_half_tanh", [](const Operand& x) { return acos(tanh(x) / 2); }, 1, 3},
+        {"atan", [](const Operand& x) { return atan(x); }, 1, 2},
+        {"erfc", [](const Operand& x) { return erfc(x); }, 1, 2},
     };
     const Function function = pick(kFunctions);
     const size_t x = any_float();
@@ -238,12 +250,14 @@ class Maker {
     if (b == values_.size()) return;
     const Tensor x = at(a).tensor, y = at(b).tensor;
     const double sum = at(a).bound + at(b).bound;
-    switch (below(6)) {
+    switch (below(8)) {
       case 0: add("add", {a, b}, x + y, sum); return;
       case 1: add("sub", {a, b}, x - y, sum); return;
       case 2: add("mul", {a, b}, x * y, at(a).bound * at(b).bound); return;
-      case 3: add("div", {a, b}, x / (square(y) + 1), at(a).bound); return;
-      case 4: add("maximum", {a, b}, maximum(x, y), sum); return;
+      case 3: add("atan2", {a, b}, atan2(x, square(y) + 1), 2); return;  // jumps below 0
+      case 4: add("logaddexp", {a, b}, logaddexp(x, y), sum + 1); return;
+      case 5: add("div", {a, b}, x / (square(y) + 1), at(a).bound); return;
+      case 6: add("maximum", {a, b}, maximum(x, y), sum); return;
       default: add("minimum", {a, b}, minimum(x, y), sum); return;
     }
   }
