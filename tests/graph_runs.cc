@@ -56,12 +56,13 @@ Capabilities with_tiles() {
 }
 
 // All that may be left out of these stages, and parts of their passes.
-std::vector<std::string> optional_passes(std::initializer_list<std::string_view> stages,
-                                         std::vector<std::string> parts) {
+std::vector<std::string> optional_passes(std::initializer_list<std::string_view> stages) {
   std::vector<std::string> names;
-  for (const PassRow& row : pipeline())
-    if (!row.required && std::ranges::count(stages, row.stage) > 0) names.emplace_back(row.name);
-  names.insert(names.end(), parts.begin(), parts.end());
+  for (const PassRow& row : pipeline()) {
+    if (std::ranges::count(stages, row.stage) == 0) continue;
+    if (!row.required) names.emplace_back(row.name);
+    names.insert(names.end(), row.parts.begin(), row.parts.end());
+  }
   return names;
 }
 
@@ -334,8 +335,7 @@ std::string Toggle::text() const {
 
 const std::vector<Toggle>& schedule_toggles() {
   static const std::vector<Toggle> toggles = [] {
-    std::vector<Toggle> all = toggles_of(optional_passes(
-        {"graph", "fusion", "fragments"}, {"inline", "in-place", "divide", "merge"}));
+    std::vector<Toggle> all = toggles_of(optional_passes({"graph", "fusion", "fragments"}));
     for (size_t i = 0, count = all.size(); i < count; ++i)
       all.push_back({all[i].names, all[i].threshold_scale, kFewOperations});
     return all;
@@ -344,8 +344,7 @@ const std::vector<Toggle>& schedule_toggles() {
 }
 
 const std::vector<Toggle>& lower_toggles() {
-  static const std::vector<Toggle> toggles =
-      toggles_of(optional_passes({"kernel body", "plan"}, {}));
+  static const std::vector<Toggle> toggles = toggles_of(optional_passes({"kernel body", "plan"}));
   return toggles;
 }
 

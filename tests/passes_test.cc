@@ -14,6 +14,7 @@
 #include "codegen/target_kernels.h"
 #include "error_text.h"
 #include "models/program.h"
+#include "requests_scope.h"
 #include "rewrite/pass_trace.h"
 #include "tensor/lift.h"
 #include "transform/simplify.h"
@@ -21,15 +22,6 @@
 using namespace anneal;
 
 namespace {
-
-// Asks for something while it lives.
-class Asking {
- public:
-  explicit Asking(PassRequests requests) { set_pass_requests(std::move(requests)); }
-  ~Asking() { set_pass_requests({}); }
-  Asking(const Asking&) = delete;
-  Asking& operator=(const Asking&) = delete;
-};
 
 struct WordOptions {
   std::vector<std::string> disabled = {};
@@ -85,7 +77,7 @@ TEST_CASE("passes: run in order, and are left out by name or family") {
   CHECK(run("", {"rest"}) == "ab");
   CHECK(run("", {"a", "nothing"}) == "abc");  // a is required
   CHECK(run("long") == "longab");             // c has nothing to do
-  const Asking asking({.disabled = {"c"}});
+  const RequestsScope asking({.disabled = {"c"}});
   CHECK(run("") == "ab");
 }
 
@@ -95,12 +87,12 @@ TEST_CASE("passes: what one makes is shown where it changed something") {
     shown += fmt::format("{}/{}: {}", stage, pass, text.empty() ? "-\n" : text);
   };
   {
-    const Asking asking({.dump_after = "b", .dump = show});
+    const RequestsScope asking({.dump_after = "b", .dump = show});
     run("");
   }
   CHECK(shown == "words/b: ab\n");
   shown.clear();
-  const Asking asking({.dump_after = "all", .dump = show});
+  const RequestsScope asking({.dump_after = "all", .dump = show});
   run("");
   CHECK(shown == "words/a: a\nwords/b: ab\nwords/same: -\nwords/c: abc\n");
 }
@@ -113,7 +105,7 @@ TEST_CASE("passes: are counted and timed where it is asked for") {
   };
   run("");
   const PassTime before = row_of("same");
-  const Asking asking({.time = true});
+  const RequestsScope asking({.time = true});
   run("");
   run("");
   CHECK(row_of("same").runs == before.runs + 2);
@@ -145,13 +137,13 @@ TEST_CASE("passes: a trace has what ran while it lives, and its sizes") {
 
 TEST_CASE("passes: a wrong result is an internal error that names the pass") {
   CHECK(run("bad", {"bad"}) == "badab");
-  const Asking asking({.verify = true});
+  const RequestsScope asking({.verify = true});
   CHECK_THROWS_WITH_AS(run("bad"), "internal error: after pass bad of words: it shouts",
                        InternalError);
 }
 
 TEST_CASE("passes: every stage verifies after every pass, on every named target") {
-  const Asking asking({.verify = true});
+  const RequestsScope asking({.verify = true});
   for (const Target& target : named_targets())
     for (const char* program : {"mlp", "conv", "attention"}) {
       CAPTURE(target.name);

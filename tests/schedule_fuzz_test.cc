@@ -12,10 +12,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "codegen/pipeline.h"
 #include "graph_runs.h"
 #include "graph_shrink.h"
 #include "ir/print.h"
 #include "random_graph.h"
+#include "requests_scope.h"
 #include "runtime/webgpu/webgpu_device.h"
 
 using namespace anneal;
@@ -27,7 +29,10 @@ uint64_t number_from(const char* variable, uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-uint64_t graphs(uint64_t otherwise) { return number_from("ANNEAL_FUZZ_GRAPHS", otherwise); }
+// ./dev test --long has all of them.
+uint64_t graphs(uint64_t most) {
+  return number_from("ANNEAL_FUZZ_GRAPHS", std::getenv("ANNEAL_LONG") ? most : most / 4);
+}
 uint64_t first_seed() { return number_from("ANNEAL_FUZZ_SEED", 0); }
 
 // A way to run a program, for the k-th of many: empty when all is well.
@@ -79,8 +84,8 @@ TEST_CASE("schedule fuzz: lowered programs compute the program, with everything 
   const std::vector<Toggle>&schedules = schedule_toggles(), &lowers = lower_toggles();
   fuzz(600, {.max_elements = 500}, [&](uint64_t seed) {
     std::vector<Check> checks;
-    const Toggle& schedule = schedules[seed % schedules.size()];
-    for (const Toggle& lower : {lowers[0], lowers[seed / schedules.size() % lowers.size()]})
+    const Toggle& schedule = schedules[(seed + seed / lowers.size()) % schedules.size()];
+    for (const Toggle& lower : {lowers[0], lowers[seed % lowers.size()]})
       checks.push_back([schedule, lower](const GraphRuns& runs) {
         return with(runs.check_programs(schedule, lower), schedule.text() + "; " + lower.text());
       });
@@ -92,8 +97,8 @@ TEST_CASE("schedule fuzz: machine code computes the program, with everything lef
   const std::vector<Toggle>&schedules = schedule_toggles(), &lowers = lower_toggles();
   fuzz(600, {}, [&](uint64_t seed) {
     std::vector<Check> checks;
-    const Toggle& schedule = schedules[seed % schedules.size()];
-    const Toggle& lower = lowers[seed / 2 % lowers.size()];
+    const Toggle& schedule = schedules[(seed + seed / lowers.size()) % schedules.size()];
+    const Toggle& lower = lowers[seed % lowers.size()];
     checks.push_back([schedule, lower](const GraphRuns& runs) {
       return with(runs.check_code(schedule, lower), schedule.text() + "; " + lower.text());
     });
@@ -107,10 +112,16 @@ TEST_CASE("schedule fuzz: a GPU computes the program") {
   constexpr uint64_t kGraphs = 1000;
   const std::unique_ptr<Device> device = make_webgpu_device();
   const std::vector<Toggle>& toggles = schedule_toggles();
+  // Of passes that the device runs itself, too.
+  const std::vector<std::string> names = names_to_disable();
   fuzz(kGraphs, {.f64 = false, .max_elements = 500}, [&](uint64_t seed) {
     const Toggle& toggle = toggles[seed % toggles.size()];
-    return std::vector<Check>{[&device, toggle](const GraphRuns& runs) {
-      return with(runs.check_on(*device, toggle), toggle.text());
+    const std::string& name = names[seed % names.size()];
+    return std::vector<Check>{[&device, toggle, name](const GraphRuns& runs) {
+      PassRequests requests;
+      if (name.find('/') == std::string::npos) requests.disabled = {name};
+      const RequestsScope scope(requests);
+      return with(runs.check_on(*device, toggle), toggle.text() + ", everywhere " + name);
     }};
   });
   const webgpu::Limits limits = gpu_of(*device)->limits();

@@ -54,8 +54,8 @@ std::vector<std::string> names_to_disable() {
     for (std::string_view rule : row.rules)
       if (!row.required) add(fmt::format("{}/{}", row.name, rule));
     if (!row.family.empty()) add(std::string(row.family));
+    for (std::string_view part : row.parts) add(std::string(part));
   }
-  for (const char* part : {"inline", "in-place", "divide", "merge"}) add(part);
   for (const RuleSet* set : rule_sets())
     for (const Rule& rule : set->rules())
       if (!is_required(*set)) add(fmt::format("{}/{}", set->name(), rule.name));

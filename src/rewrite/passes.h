@@ -57,6 +57,7 @@ struct Pass {
   std::string_view family = {};              // leaves this one out, and others
   bool required = false;                     // what comes later does not work without it
   std::vector<std::string_view> rules = {};  // local rules that it is made of: local_rules.h
+  std::vector<std::string_view> parts = {};  // what it does that can be left out by itself
 };
 
 // `Options` has a list `disabled`.
@@ -133,11 +134,12 @@ struct PassRow {
   std::string_view stage, name, family;
   bool required = false;
   std::vector<std::string_view> rules = {};  // that can be left out by themselves: "pass/rule"
+  std::vector<std::string_view> parts = {};  // that can, by their own names
 };
 template <typename State, typename Options>
 void add_rows(const PassTable<State, Options>& table, std::vector<PassRow>& rows) {
   for (const Pass<State, Options>& pass : table.passes)
-    rows.push_back({table.stage, pass.name, pass.family, pass.required, pass.rules});
+    rows.push_back({table.stage, pass.name, pass.family, pass.required, pass.rules, pass.parts});
 }
 
 }  // namespace anneal

@@ -288,25 +288,25 @@ const SchedulePasses& graph_passes() {
 }
 
 const SchedulePasses& fusion_passes() {
-  static const SchedulePasses table{"fusion",
-                                    kFragments,
-                                    {
-                                        {"rangeify", make_fragments, nullptr, {}, kRequired},
-                                        {"fuse-tiles", make_tiles,
-                                         [](const Scheduling&, const ScheduleOptions& options) {
-                                           return options.capabilities.tiles;
-                                         }},
-                                        {"fuse-rows",
-                                         [](Scheduling& state, const ScheduleOptions& options) {
-                                           fuse_rows(state.program, *state.flow, state.in_place,
-                                                     options);
-                                         }},
-                                        {"limits", find_values_over_limits, nullptr, {}, kRequired},
-                                    },
-                                    text_of,
-                                    problem_of,
-                                    fingerprint,
-                                    size_of};
+  static const SchedulePasses table{
+      "fusion",
+      kFragments,
+      {
+          {"rangeify", make_fragments, nullptr, {}, kRequired, {}, {"inline", "in-place"}},
+          {"fuse-tiles", make_tiles,
+           [](const Scheduling&, const ScheduleOptions& options) {
+             return options.capabilities.tiles;
+           }},
+          {"fuse-rows",
+           [](Scheduling& state, const ScheduleOptions& options) {
+             fuse_rows(state.program, *state.flow, state.in_place, options);
+           }},
+          {"limits", find_values_over_limits, nullptr, {}, kRequired, {}, {"divide"}},
+      },
+      text_of,
+      problem_of,
+      fingerprint,
+      size_of};
   return table;
 }
 
@@ -327,7 +327,7 @@ const SchedulePasses& fragment_passes() {
            [](Scheduling& state, const ScheduleOptions& options) {
              split_reductions(state.program, memory_of(state.program, state.in_place), options);
            }},
-          {"kernels", make_kernels, nullptr, {}, kRequired},
+          {"kernels", make_kernels, nullptr, {}, kRequired, {}, {"merge"}},
       },
       text_of,
       problem_of,
