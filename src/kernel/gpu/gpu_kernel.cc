@@ -5,21 +5,32 @@
 
 #include <anneal/error.h>
 
-#include "kernel/gpu/passes.h"
-#include "kernel/gpu/place_locals.h"
+#include "kernel/plan/workgroup_memory.h"
+#include "kernel/planned_body.h"
 #include "symbolic/bounds.h"
 
 namespace anneal {
 namespace {
 
-// Lowered so that its tiles fit the memory of a workgroup, if they can: the less is kept there, the
-// smaller they are. `options` becomes what that took.
-std::optional<LoweredBody> lower_within(const KernelBody& body, LowerOptions& options) {
+// Whether what the plan keeps has room, as gpu_program() will place it.
+bool fits(const PlannedBody& planned, const Capabilities& capabilities) {
+  if (planned.is_empty()) return true;
+  const WorkgroupMemory memory =
+      workgroup_memory(planned.plan, *planned.analysis, capabilities.matrix_element_bytes == 2,
+                       !is_disabled("place-locals", {}));
+  return memory.of_group <= capabilities.workgroup_bytes &&
+         memory.of_thread <= capabilities.private_bytes;
+}
+
+// By the planner's own plan, so that its tiles fit the memory of a workgroup, if they can: the less
+// is kept there, the smaller they are. `options` becomes what that took.
+std::optional<PlannedBody> plan_within(const KernelBody& body, LowerOptions& options) {
   Capabilities& capabilities = options.capabilities;
   std::vector<std::string>& disabled = options.disabled;
+  options.plan.clear();
   while (true) {
-    LoweredBody lowered = lower(body, options);
-    if (fits_workgroup(lowered.program, capabilities)) return lowered;
+    PlannedBody planned = plan_body(body, options);
+    if (fits(planned, capabilities)) return planned;
     if (capabilities.fast_memory_bytes > 1024) {
       capabilities.fast_memory_bytes /= 2;
       capabilities.nearest_memory_bytes /= 2;
@@ -34,45 +45,35 @@ std::optional<LoweredBody> lower_within(const KernelBody& body, LowerOptions& op
   }
 }
 
-// The planner's own, with what it took.
-LoweredBody lower_own(const KernelBody& body, LowerOptions& options) {
-  options.plan.clear();
-  std::optional<LoweredBody> lowered = lower_within(body, options);
-  if (!lowered) throw InternalError("a kernel does not fit the memory of a workgroup");
-  return *std::move(lowered);
+PlannedBody plan_own(const KernelBody& body, LowerOptions& options) {
+  std::optional<PlannedBody> planned = plan_within(body, options);
+  if (!planned) throw InternalError("a kernel does not fit the memory of a workgroup");
+  return *std::move(planned);
 }
 
 }  // namespace
 
-bool fits_workgroup(const Program& program, const Capabilities& capabilities) {
-  Program placed = program;
-  lanes_to_threads(placed);
-  if (!is_disabled("place-locals", {})) place_locals(placed);
-  const LocalBytes bytes = gpu_local_bytes(placed, capabilities.matrix_element_bytes == 2);
-  return bytes.of_group <= capabilities.workgroup_bytes &&
-         bytes.of_thread <= capabilities.private_bytes;
-}
-
 LowerOptions fitting_options(const KernelBody& body, const LowerOptions& options) {
   LowerOptions fitting = options;
-  lower_own(body, fitting);
+  plan_own(body, fitting);
   fitting.plan = options.plan;
   return fitting;
 }
 
 GpuKernel make_gpu_kernel(const KernelBody& body, const LowerOptions& options) {
   LowerOptions fitting = options;
-  LoweredBody lowered = lower_own(body, fitting);
+  PlannedBody planned = plan_own(body, fitting);
   if (!options.plan.empty()) {
     fitting.plan = options.plan;
-    LoweredBody given = lower(body, fitting);
-    if (given.refused.empty() && !fits_workgroup(given.program, options.capabilities))
+    PlannedBody given = plan_body(body, fitting);
+    if (given.refused.empty() && !fits(given, options.capabilities))
       given.refused = "it does not fit the memory of a workgroup";
     if (given.refused.empty())
-      lowered = std::move(given);
+      planned = std::move(given);
     else
-      lowered.refused = std::move(given.refused);
+      planned.refused = std::move(given.refused);
   }
+  LoweredBody lowered = lower(planned, options.describe);
   return {std::move(lowered.program), lowered.cells, most_elements(body), std::move(lowered.plan),
           std::move(lowered.refused)};
 }
@@ -85,7 +86,7 @@ int64_t most_elements(const KernelBody& body) {
 
 bool fits_group(const KernelBody& body, const Capabilities& capabilities) {
   LowerOptions options{.capabilities = capabilities};
-  return lower_within(body, options).has_value();
+  return plan_within(body, options).has_value();
 }
 
 }  // namespace anneal

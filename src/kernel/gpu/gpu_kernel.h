@@ -21,9 +21,6 @@ struct GpuKernel {
 // A plan that is given is one of these. In the current graph, which must be the body's own.
 LowerOptions fitting_options(const KernelBody& body, const LowerOptions& options);
 
-// Of a program as lower() made it.
-bool fits_workgroup(const Program& program, const Capabilities& capabilities);
-
 // In the current graph, which must be the body's own.
 GpuKernel make_gpu_kernel(const KernelBody& body, const LowerOptions& options);
 
