@@ -12,8 +12,8 @@
 #include "cli/failure.h"
 #include "cli/json.h"
 #include "cli/output.h"
-#include "runtime/cpu/kernel_folder.h"
-#include "runtime/cpu/plan_records.h"
+#include "runtime/disk/kernel_folder.h"
+#include "runtime/disk/plan_records.h"
 
 namespace anneal::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include "cli/json.h"
 #include "cli/output.h"
 #include "cli/train/interrupt.h"
-#include "runtime/cpu/kernel_folder.h"
+#include "runtime/disk/kernel_folder.h"
 #include "runtime/inspect/kernel_listing.h"
 #include "tune/tune.h"
 
@@ -119,11 +119,10 @@ void write_json(const models::ProgramRow& row, const TuneReport& report) {
         "\n");
 }
 
-void check_device(const Device& device) {
-  if (!device.takes_tuned_plans())
-    throw UsageError(
-        fmt::format("plans are searched for the CPU, and the device is \"{}\"", device.name()),
-        "add --device cpu");
+void check_device(Device& device) {
+  if (!device.tuned_plans())
+    throw UsageError(fmt::format("the device \"{}\" takes no other plans", device.name()),
+                     "add --device cpu");
 }
 
 }  // namespace
@@ -158,7 +157,7 @@ void tune(const TuneCommandOptions& options) {
   options.json ? write_json(row, report) : write_text(row, listing, report);
 }
 
-TuneWhileCompiling::TuneWhileCompiling(const Device& device, double seconds) {
+TuneWhileCompiling::TuneWhileCompiling(Device& device, double seconds) {
   check_device(device);
   search_plans([left = seconds](const Schedule& schedule, Device& on) mutable {
     if (left <= 0) return;

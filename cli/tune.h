@@ -26,7 +26,7 @@ double parse_budget(const std::string& text);
 // error says what came of it. A UsageError where the device is none whose plans are searched.
 class TuneWhileCompiling {
  public:
-  TuneWhileCompiling(const Device& device, double seconds);
+  TuneWhileCompiling(Device& device, double seconds);
   ~TuneWhileCompiling();
   TuneWhileCompiling(const TuneWhileCompiling&) = delete;
   TuneWhileCompiling& operator=(const TuneWhileCompiling&) = delete;

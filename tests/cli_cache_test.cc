@@ -7,7 +7,7 @@
 
 #include "cli_runner.h"
 #include "environment_scope.h"
-#include "runtime/cpu/kernel_folder.h"
+#include "runtime/disk/kernel_folder.h"
 #include "temporary_folder.h"
 
 using namespace anneal;

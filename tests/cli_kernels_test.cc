@@ -448,9 +448,11 @@ TEST_CASE("cli: kernels --plan shows the plan, what it takes and the runners-up"
   CHECK(contains(text, "product grid["));
   CHECK(contains(text, "  or product grid["));
   CHECK(contains(text, "us expected, "));
-  // Of a workgroup, the plan that fits its memory.
+  // Of a workgroup, those that fit its memory.
   const std::string gpu =
       anneal_run("kernels mlp --plan --kernel 0 --target webgpu-apple-m").output;
   CHECK(contains(gpu, "group-product"));
+  CHECK(contains(gpu, "us expected, "));
+  CHECK(contains(gpu, "  or group-product"));
   CHECK(contains(with_errors("kernels mlp --plan --time").output, "excludes"));
 }

@@ -15,9 +15,9 @@
 
 #include "base/os/environment.h"
 #include "environment_scope.h"
-#include "runtime/cpu/kernel_folder.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/thread_pool.h"
+#include "runtime/disk/kernel_folder.h"
 #include "runtime/execute/executor.h"
 
 using namespace anneal;

@@ -1,6 +1,6 @@
 // The kernels on disk: where they lie, how many there can be, which go first, whose they are, and
 // what killed processes leave.
-#include "runtime/cpu/kernel_folder.h"
+#include "runtime/disk/kernel_folder.h"
 
 #include <chrono>
 #include <filesystem>

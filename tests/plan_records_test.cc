@@ -1,6 +1,6 @@
 // What a search found, on disk: read back as it was, by every process, and never where it is
 // damaged or of something else.
-#include "runtime/cpu/plan_records.h"
+#include "runtime/disk/plan_records.h"
 
 #include <fstream>
 #include <iterator>
@@ -82,25 +82,25 @@ TEST_CASE("plan records: what is kept is found by what the kernel computes, and 
   const TemporaryFolder folder;
   const Target target = host_cpu_target();
   const Body body(64), other(65);
-  PlanRecords records(folder.path(), target);
+  PlanRecords records(folder.path(), target, "");
   CHECK_FALSE(records.find(body.body()));
   records.keep(body.body(), kRecord);
   CHECK(is_record(records.find(body.body()), kRecord));
   CHECK_FALSE(records.find(other.body()));
 
   const Body same(64);  // of another graph
-  PlanRecords again(folder.path(), target);
+  PlanRecords again(folder.path(), target, "");
   CHECK(is_record(again.find(same.body()), kRecord));
   {
-    const WithoutRecords without;
+    const WithoutTunedPlans without;
     CHECK_FALSE(again.find(same.body()));
   }
   Target wider = target;
   wider.hardware.l2_bytes += 1 << 20;  // it may be unknown: 0
-  CHECK_FALSE(PlanRecords(folder.path(), wider).find(same.body()));
+  CHECK_FALSE(PlanRecords(folder.path(), wider, "").find(same.body()));
 
   // Without a folder they last as long as the process.
-  PlanRecords here("", target);
+  PlanRecords here("", target, "");
   here.keep(body.body(), kRecord);
   CHECK(is_record(here.find(body.body()), kRecord));
 }
@@ -109,7 +109,7 @@ TEST_CASE("plan records: a damaged file is ignored, with one notice") {
   const TemporaryFolder folder;
   const Body first(64), second(65);
   {
-    PlanRecords records(folder.path(), host_cpu_target());
+    PlanRecords records(folder.path(), host_cpu_target(), "");
     records.keep(first.body(), kRecord);
     records.keep(second.body(), kRecord);
   }
@@ -118,13 +118,13 @@ TEST_CASE("plan records: a damaged file is ignored, with one notice") {
     std::ofstream(path, std::ios::binary) << file.substr(0, file.size() - 3);
   }
   Notices notices;
-  PlanRecords records(folder.path(), host_cpu_target());
+  PlanRecords records(folder.path(), host_cpu_target(), "");
   CHECK_FALSE(records.find(first.body()));
   CHECK_FALSE(records.find(second.body()));
   CHECK(notices.texts ==
         std::vector<std::string>{"a tuned plan on disk is damaged and is not used"});
   records.keep(first.body(), kRecord);
-  CHECK(is_record(PlanRecords(folder.path(), host_cpu_target()).find(first.body()), kRecord));
+  CHECK(is_record(PlanRecords(folder.path(), host_cpu_target(), "").find(first.body()), kRecord));
 }
 
 TEST_CASE("plan records: several writers leave whole files") {
@@ -134,7 +134,7 @@ TEST_CASE("plan records: several writers leave whole files") {
   for (int64_t writer = 0; writer < 4; ++writer)
     writers.emplace_back([&, writer] {
       const Body body(64);
-      PlanRecords records(folder.path(), target);
+      PlanRecords records(folder.path(), target, "");
       for (int64_t i = 0; i < 50; ++i)
         records.keep(body.body(),
                      {std::string(static_cast<size_t>(100 * writer + i), 'x'), 1, 1, writer});
@@ -142,7 +142,7 @@ TEST_CASE("plan records: several writers leave whole files") {
   for (std::thread& writer : writers) writer.join();
   const Body body(64);
   const Notices notices;
-  const std::optional<PlanRecord> found = PlanRecords(folder.path(), target).find(body.body());
+  const std::optional<PlanRecord> found = PlanRecords(folder.path(), target, "").find(body.body());
   REQUIRE(found.has_value());
   CHECK(found->plan.size() == static_cast<size_t>(100 * found->tried + 49));
   CHECK(notices.texts.empty());

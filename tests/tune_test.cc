@@ -8,6 +8,8 @@
 
 #include "ir/index.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/device/kernel_bench.h"
+#include "runtime/disk/plan_records.h"
 #include "schedule/schedule.h"
 #include "temporary_folder.h"
 #include "tensor/lift.h"
@@ -43,7 +45,7 @@ LoweredBody lower_without_end(const KernelBody& body, const LowerOptions& option
 TEST_CASE("tune: searches once, and what it records is a plan of the kernel") {
   const TemporaryFolder folder;
   Product product;
-  PlanRecords records(folder.path(), product.device->target());
+  PlanRecords records(folder.path(), product.device->target(), "");
   int64_t told = 0;
   const TuneOptions options{.seconds = 60,
                             .progress =
@@ -81,7 +83,7 @@ TEST_CASE("tune: searches once, and what it records is a plan of the kernel") {
 TEST_CASE("tune: candidates that compute something else are refused") {
   const TemporaryFolder folder;
   Product product;
-  PlanRecords records(folder.path(), product.device->target());
+  PlanRecords records(folder.path(), product.device->target(), "");
   const TuneReport report = tune(product.schedule, *product.device,
                                  {.seconds = 60, .records = &records, .lower = lower_without_end});
   REQUIRE(report.kernels.size() == 1);
@@ -97,7 +99,7 @@ TEST_CASE("tune: candidates that compute something else are refused") {
 TEST_CASE("tune: stops where it is told to, and records nothing it did not search") {
   const TemporaryFolder folder;
   Product product;
-  PlanRecords records(folder.path(), product.device->target());
+  PlanRecords records(folder.path(), product.device->target(), "");
   const TuneReport none =
       tune(product.schedule, *product.device, {.seconds = 0.01, .records = &records});
   REQUIRE(none.kernels.size() == 1);
@@ -115,7 +117,8 @@ TEST_CASE("tune: a trial finds small mistakes") {
   const LowerOptions options{.capabilities = product.device->capabilities()};
   CHECK(KernelTrial::why_not(product.body(), 1 << 20) == "");
   CHECK(KernelTrial::why_not(product.body(), 1 << 10) != "");
-  KernelTrial trial(product.body());
+  const std::unique_ptr<KernelBench> bench = product.device->kernel_bench();
+  KernelTrial trial(product.body(), *product.device, *bench);
   const TrialKernel own = trial.compile(lower(product.body(), options));
   REQUIRE(trial.set_reference(own));
   CHECK(trial.why_wrong(own) == "");

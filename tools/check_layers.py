@@ -16,9 +16,10 @@ LAYERS = [
     "base", "ir", "rewrite", "symbolic", "tensor", "transform", "target", "body", "schedule", "kernel",
     "codegen", "runtime", "tune", "nn", "optim", "io", "models",
 ]
-# Rooms that CMake's options leave out, each with its backend.
+# Rooms that CMake's options leave out, each with its backend; "any": where there is a backend.
 BACKENDS = {
-    "codegen/llvm": "cpu", "runtime/cpu": "cpu", "tune": "cpu", "runtime/webgpu": "webgpu",
+    "codegen/llvm": "cpu", "runtime/cpu": "cpu", "runtime/webgpu": "webgpu", "runtime/disk": "any",
+    "tune": "any",
 }
 # Libraries, and the one room that may include their headers.
 LIBRARIES = {"llvm": "codegen/llvm"}
@@ -84,7 +85,7 @@ def check_source(path, kind, name):
     if LAYERS.index(folder) > LAYERS.index(layer):
         return f'{layer}/ must not include {folder}/, which stands above it: "{name}"'
     backend = BACKENDS.get(room_of(name))
-    if backend and backend != BACKENDS.get(room):
+    if backend and backend != BACKENDS.get(room) and not (backend == "any" and room in BACKENDS):
         return f'only the backend {backend} may include "{name}": it may not be part of the build'
     return None
 

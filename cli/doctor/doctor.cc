@@ -20,7 +20,7 @@
 #include "cli/json.h"
 #include "cli/output.h"
 #include "codegen/llvm/compile.h"
-#include "runtime/cpu/kernel_folder.h"
+#include "runtime/disk/kernel_folder.h"
 
 namespace anneal::cli {
 namespace {

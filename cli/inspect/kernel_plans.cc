@@ -30,9 +30,9 @@ const PlanChoice* choice_of(const PartPlans& plans) {
 
 }  // namespace
 
-PartPlans plans_of(const KernelPart& part, const Capabilities& capabilities, bool recorded) {
+PartPlans plans_of(const KernelPart& part, const Capabilities& capabilities, TunedPlans* tuned) {
   PartPlans plans{plan_choices_for(part.body, {.capabilities = capabilities}), std::nullopt};
-  if (recorded) plans.recorded = plan_records().find(part.body);
+  if (tuned) plans.recorded = tuned->find(part.body);
   return plans;
 }
 

@@ -7,18 +7,18 @@
 
 #include "cli/json.h"
 #include "kernel/lower.h"
-#include "runtime/cpu/plan_records.h"
+#include "runtime/device/tuned_plans.h"
 #include "runtime/inspect/kernel_listing.h"
 
 namespace anneal::cli {
 
 struct PartPlans {
   std::vector<PlanChoice> choices;     // the planner's own, then runners-up
-  std::optional<PlanRecord> recorded;  // what a search found, where this CPU runs it
+  std::optional<PlanRecord> recorded;  // what a search found, where a device is here
 };
 
-// In the graph of the schedule. `recorded`: as this CPU runs it.
-PartPlans plans_of(const KernelPart& part, const Capabilities& capabilities, bool recorded);
+// In the graph of the schedule. `tuned`: what is recorded of the device; null: there is none.
+PartPlans plans_of(const KernelPart& part, const Capabilities& capabilities, TunedPlans* tuned);
 
 std::string plans_text(const PartPlans& plans);
 Json plans_json(const PartPlans& plans);

@@ -152,7 +152,7 @@ void write_sources(const KernelsOptions& options, const KernelListing& listing,
 // What is recorded is of the device that is here.
 PartPlans part_plans(const ListedPart& part, const KernelsFor& made) {
   return plans_of(*part.part, made.capabilities,
-                  made.device && made.device->kernel_device().takes_tuned_plans());
+                  made.device ? made.device->kernel_device().tuned_plans() : nullptr);
 }
 
 void write_plans(const KernelsOptions& options, const KernelListing& listing,

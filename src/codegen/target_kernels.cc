@@ -74,19 +74,13 @@ Schedule schedule_for(std::span<const NodeRef> roots, const Capabilities& capabi
 LoweredBody lower_for(const KernelBody& body, const LowerOptions& options) {
   if (!bounds_fast_memory(options.capabilities)) return lower(body, options);
   GpuKernel kernel = make_gpu_kernel(body, options);
-  return {std::move(kernel.program), kernel.cells, std::move(kernel.plan)};
+  return {std::move(kernel.program), kernel.cells, std::move(kernel.plan),
+          std::move(kernel.refused)};
 }
 
 std::vector<PlanChoice> plan_choices_for(const KernelBody& body, const LowerOptions& options) {
-  if (options.capabilities.workgroup_bytes == 0) return plan_choices(body, options);
-  LowerOptions described = options;
-  described.describe = true;
-  const LoweredBody lowered = lower_for(body, described);
-  PlanChoice choice;
-  choice.summary = lowered.plan;
-  for (const LocalBuffer& local : lowered.program.locals)
-    choice.memory_bytes += local.elements * static_cast<int64_t>(byte_size(local.dtype));
-  return {std::move(choice)};
+  if (!bounds_fast_memory(options.capabilities)) return plan_choices(body, options);
+  return plan_choices(body, fitting_options(body, options));
 }
 
 const std::vector<SourceForm>& all_source_forms() {

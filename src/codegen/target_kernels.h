@@ -29,8 +29,8 @@ Schedule schedule_for(std::span<const NodeRef> roots, const Capabilities& capabi
 // must be the body's own.
 LoweredBody lower_for(const KernelBody& body, const LowerOptions& options);
 
-// The plan of a body, and those that come next; of a workgroup, the one that fits its memory alone.
-// In the body's own graph.
+// The plan of a body, and those that come next; of a workgroup, those that fit its memory. In the
+// body's own graph.
 std::vector<PlanChoice> plan_choices_for(const KernelBody& body, const LowerOptions& options);
 
 // One form that kernels of a target can be shown in.

@@ -21,6 +21,7 @@
 #include "kernel/plan/plan.h"
 #include "kernel/plan/plan_check.h"
 #include "kernel/plan/plan_text.h"
+#include "kernel/planned_body.h"
 #include "symbolic/simplify.h"
 
 namespace anneal {
@@ -259,20 +260,31 @@ std::vector<PlanChoice> plan_choices(const KernelBody& body, const LowerOptions&
   return choices;
 }
 
-LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
-  const PreparedBody state = prepare(body, options);
-  PassRun run("plan", "plan-and-emit", "instructions");
+PlannedBody plan_body(const KernelBody& body, const LowerOptions& options) {
+  PlannedBody planned{body, prepare(body, options)};
+  planned.analysis = std::make_unique<Analysis>(planned.prepared.body);
+  if (planned.is_empty()) return planned;
+  PassRun run("plan", "plan");
   run.begin();
-  Analysis analysis(state.body);
-  Planner planner(analysis, options.capabilities, disabled_choices(options));
+  Planner planner(*planned.analysis, options.capabilities, disabled_choices(options));
+  planned.plan =
+      plan_of(planner, *planned.analysis, planned.prepared.row_lanes, options, planned.refused);
+  run.end();
+  run.finish({});
+  return planned;
+}
+
+LoweredBody lower(PlannedBody& planned, bool describe) {
+  PassRun run("plan", "emit", "instructions");
+  run.begin();
   LoweredBody result;
-  CodeBuilder code(parameters_of(body));
-  if (state.body.stores.empty()) {
+  result.refused = planned.refused;
+  CodeBuilder code(parameters_of(planned.body));
+  if (planned.is_empty()) {
     result.cells = index_const(0);
   } else {
-    const KernelPlan plan = plan_of(planner, analysis, state.row_lanes, options, result.refused);
-    if (options.describe) result.plan = summary(plan, analysis);
-    result.cells = emit(plan, analysis, code);
+    if (describe) result.plan = summary(planned.plan, *planned.analysis);
+    result.cells = emit(planned.plan, *planned.analysis, code);
   }
   result.program = std::move(code).finish();
   run.end();
@@ -281,6 +293,11 @@ LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
     outcome = {true, {}, {0, static_cast<int64_t>(result.program.code.size())}, {}, {}};
   run.finish(outcome);
   return result;
+}
+
+LoweredBody lower(const KernelBody& body, const LowerOptions& options) {
+  PlannedBody planned = plan_body(body, options);
+  return lower(planned, options.describe);
 }
 
 }  // namespace anneal

@@ -44,6 +44,8 @@ struct Capabilities {
   int64_t arena_bytes = INT64_MAX;  // that room: what the temporaries of a program may take
   bool tiles = false;               // values may live in fast memory between the stores of a kernel
   double flops_per_byte = 1;        // arithmetic that a byte of memory costs, beside a CPU
+  // For what kernels are expected to take: measured or typical; 0: nobody knows.
+  double memory_gb_per_second = 0, f32_gflop_per_second = 0;
   // Winograd's convolutions pay from so many channels on, of input and of output, and from so many
   // tiles of the result.
   int64_t winograd_channels = 16, winograd_tiles = 16;

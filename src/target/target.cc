@@ -86,6 +86,8 @@ Capabilities capabilities_of(const Target& target, const Wishes& wishes) {
   capabilities.large_elements = tuning.large_elements;
   capabilities.large_elements_with_room = tuning.large_elements_with_room;
   capabilities.flops_per_byte = tuning.flops_per_byte;
+  capabilities.memory_gb_per_second = hardware.memory_gb_per_second;
+  capabilities.f32_gflop_per_second = hardware.f32_gflop_per_second;
   capabilities.least_matrix_work = tuning.least_matrix_work;
   capabilities.winograd_channels = tuning.winograd_channels;
   capabilities.winograd_tiles = tuning.winograd_tiles;

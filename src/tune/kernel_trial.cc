@@ -1,27 +1,23 @@
 #include "tune/kernel_trial.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
 
-#include "base/os/huge_memory.h"
 #include "ir/float_formats.h"
-#include "runtime/cpu/memory.h"
-#include "runtime/cpu/thread_pool.h"
 #include "symbolic/bounds.h"
-#include "symbolic/index_program.h"
 
 namespace anneal {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Around every buffer, and what is there: a kernel that stores beyond its end is found out.
-constexpr size_t kGuardBytes = 4096;
+// Around every buffer, and what is there: a kernel that stores beyond its end is found out. A
+// buffer begins where every device lets one begin.
+constexpr int64_t kGuardBytes = 4096;
 constexpr std::byte kGuard{0xA5};
+// What goes to the device and comes from it at once.
+constexpr int64_t kPieceBytes = int64_t{16} << 20;
 
 // Of a measurement.
 constexpr double kLongEnough = 4e-3;  // seconds
@@ -63,21 +59,43 @@ class Numbers {
 }  // namespace
 
 struct KernelTrial::Buffer {
+  Device& device;
   DType dtype;
   bool written;
-  size_t bytes;
-  HugeMemory memory;
+  int64_t bytes;
+  std::unique_ptr<DeviceMemory> memory;
   std::vector<std::byte> reference = {};
   double usual = 0;  // the root of the mean square of what is to be stored
 
-  std::byte* data() const { return memory.data() + kGuardBytes; }
+  Buffer(Device& on, DType type, bool is_written, int64_t size)
+      : device(on),
+        dtype(type),
+        written(is_written),
+        bytes(size),
+        memory(on.allocate(kGuardBytes + padded() + kGuardBytes)) {}
+
+  BufferRef place(int64_t offset = 0) const { return {memory->handle(), kGuardBytes + offset}; }
+  // Devices that do not share the host's memory take and store whole words.
+  int64_t padded() const { return (bytes + 15) / 16 * 16; }
+  int64_t end() const { return device.shares_host_memory() ? bytes : (bytes + 3) / 4 * 4; }
 
   void fill(uint64_t seed, bool positive) {
-    std::fill_n(memory.data(), kGuardBytes, kGuard);
-    std::fill_n(data() + bytes, kGuardBytes, kGuard);
+    const std::vector<std::byte> guard(kGuardBytes, kGuard);
+    device.copy_in(guard, {memory->handle(), 0});
     Numbers numbers(seed);
+    std::vector<std::byte> piece;
+    for (int64_t begin = 0; begin < bytes; begin += kPieceBytes) {
+      piece.resize(static_cast<size_t>(std::min(kPieceBytes, bytes - begin)));
+      write_numbers(piece, numbers, positive);
+      if (begin + kPieceBytes >= bytes) piece.resize(static_cast<size_t>(padded() - begin), kGuard);
+      device.copy_in(piece, place(begin));
+    }
+    device.copy_in(guard, place(padded()));
+  }
+
+  void write_numbers(std::span<std::byte> to, Numbers& numbers, bool positive) const {
     const size_t each = byte_size(dtype);
-    for (size_t at = 0; at < bytes; at += each) {
+    for (size_t at = 0; at < to.size(); at += each) {
       const uint64_t bits = numbers.next();
       uint64_t code = bits >> 32 & 1;  // integers are 0 or 1, a position in nearly every axis
       if (is_float(dtype)) {
@@ -85,27 +103,33 @@ struct KernelTrial::Buffer {
         const double value = positive ? 0.0625 + unit / 16 : unit * 2 - 1;
         if (dtype == DType::F32) {
           const auto single = static_cast<float>(value);
-          std::memcpy(data() + at, &single, each);
+          std::memcpy(to.data() + at, &single, each);
           continue;
         }
         code = encode(dtype, value);
       }
-      std::memcpy(data() + at, &code, each);
+      std::memcpy(to.data() + at, &code, each);
     }
   }
 
   bool guards_hold() const {
-    const auto holds = [](const std::byte* from) {
-      return std::all_of(from, from + kGuardBytes, [](std::byte byte) { return byte == kGuard; });
+    const auto holds = [&](BufferRef from, int64_t skipped, int64_t count) {
+      std::vector<std::byte> is(static_cast<size_t>(count));
+      device.copy_out(from, is);
+      return std::all_of(is.begin() + static_cast<std::ptrdiff_t>(skipped), is.end(),
+                         [](std::byte byte) { return byte == kGuard; });
     };
-    return holds(memory.data()) && holds(data() + bytes);
+    const int64_t last = padded() - (bytes > 0 ? 16 : 0);
+    return holds({memory->handle(), 0}, 0, kGuardBytes) &&
+           holds(place(last), end() - last, padded() - last + kGuardBytes);
   }
 
   // Whether all of it is finite.
   bool become_reference() {
-    reference.assign(data(), data() + bytes);
+    reference.resize(static_cast<size_t>(bytes));
+    device.copy_out(place(), reference);
     double squares = 0;
-    const size_t each = byte_size(dtype), count = bytes / each;
+    const size_t each = byte_size(dtype), count = reference.size() / each;
     for (size_t i = 0; i < count; ++i) {
       const double value = number_at(dtype, reference.data() + i * each);
       if (!std::isfinite(value)) return false;
@@ -117,25 +141,31 @@ struct KernelTrial::Buffer {
 
   // Empty where it is what the reference stored.
   std::string difference() const {
+    std::vector<std::byte> piece;
+    for (int64_t begin = 0; begin < bytes; begin += kPieceBytes) {
+      piece.resize(static_cast<size_t>(std::min(kPieceBytes, bytes - begin)));
+      device.copy_out(place(begin), piece);
+      if (std::string why = difference(piece, static_cast<size_t>(begin)); !why.empty()) return why;
+    }
+    return "";
+  }
+  std::string difference(std::span<const std::byte> is, size_t begin) const {
+    const std::byte* wanted_bytes = reference.data() + begin;
+    if (std::memcmp(is.data(), wanted_bytes, is.size()) == 0) return "";
     const size_t each = byte_size(dtype);
     const double tolerance = tolerance_of(dtype);
-    for (size_t at = 0; at < bytes; at += each) {
-      if (std::memcmp(data() + at, reference.data() + at, each) == 0) continue;
-      const double got = number_at(dtype, data() + at);
-      const double wanted = number_at(dtype, reference.data() + at);
+    for (size_t at = 0; at < is.size(); at += each) {
+      if (std::memcmp(is.data() + at, wanted_bytes + at, each) == 0) continue;
+      const double got = number_at(dtype, is.data() + at);
+      const double wanted = number_at(dtype, wanted_bytes + at);
       // NaN is never within it, and no integer is that is not the same.
       if (is_float(dtype) &&
           std::abs(got - wanted) <= tolerance * std::max(std::abs(wanted), usual))
         continue;
-      return fmt::format("element {} is {:g} and should be {:g}", at / each, got, wanted);
+      return fmt::format("element {} is {:g} and should be {:g}", (begin + at) / each, got, wanted);
     }
     return "";
   }
-};
-
-struct KernelTrial::Workers {
-  WorkerScratch scratch;
-  KernelCache cache;
 };
 
 std::string KernelTrial::why_not(const KernelBody& body, int64_t most_bytes) {
@@ -154,13 +184,16 @@ std::string KernelTrial::why_not(const KernelBody& body, int64_t most_bytes) {
   return "";
 }
 
-KernelTrial::KernelTrial(const KernelBody& body) : workers_(std::make_unique<Workers>()) {
+KernelTrial::KernelTrial(const KernelBody& body, Device& device, KernelBench& bench)
+    : body_(body), device_(device), bench_(bench) {
   for (NodeRef buffer : body.buffers) {
     const bool written =
         std::ranges::any_of(body.stores, [&](NodeRef store) { return store->source(0) == buffer; });
-    const auto bytes = static_cast<size_t>(bounds(buffer->dim(0)).max) * byte_size(buffer->dtype);
-    buffers_.push_back({buffer->dtype, written, bytes, HugeMemory(bytes + 2 * kGuardBytes)});
+    const int64_t bytes =
+        bounds(buffer->dim(0)).max * static_cast<int64_t>(byte_size(buffer->dtype));
+    buffers_.emplace_back(device_, buffer->dtype, written, bytes);
   }
+  for (const Buffer& buffer : buffers_) places_.push_back(buffer.place());
   fill(false);
 }
 
@@ -171,37 +204,15 @@ void KernelTrial::fill(bool positive) {
   for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].fill(i + 1, positive);
 }
 
-std::vector<TrialKernel> KernelTrial::compile(std::span<const LoweredBody> lowered) {
-  std::vector<const Program*> programs;
-  for (const LoweredBody& each : lowered) programs.push_back(&each.program);
-  std::vector<TrialKernel> kernels;
-  for (CompiledKernel& code : workers_->cache.compile_all(programs)) {
-    const LoweredBody& body = lowered[kernels.size()];
-    kernels.push_back({std::move(code), IndexProgram(std::span(&body.cells, 1), {}).evaluate({})[0],
-                       local_bytes(body.program)});
-  }
-  return kernels;
-}
-
-void KernelTrial::reserve(const TrialKernel& kernel) {
-  workers_->scratch.reserve(thread_pool().threads(), std::max(kernel.local_bytes, kLocalAlignment));
-}
-
-void KernelTrial::run(const TrialKernel& kernel) {
-  std::vector<void*> pointers;
-  for (const Buffer& buffer : buffers_) pointers.push_back(buffer.data());
-  auto stretch = [&](int64_t begin, int64_t end, int worker) {
-    kernel.code.function(pointers.data(), nullptr, begin, end, workers_->scratch.of(worker));
-  };
-  if (kernel.cells == 1) return stretch(0, 1, 0);
-  thread_pool().run(kernel.cells, stretch);
+double KernelTrial::run(const TrialKernel& kernel, int times) {
+  return bench_.run(*kernel, places_, times);
 }
 
 bool KernelTrial::set_reference(const TrialKernel& kernel) {
-  reserve(kernel);
+  if (!kernel) return false;
   for (const bool positive : {false, true}) {
     fill(positive);
-    run(kernel);
+    run(kernel, 1);
     const bool finite = std::ranges::all_of(buffers_, [](Buffer& buffer) {
       return !buffer.written || (buffer.guards_hold() && buffer.become_reference());
     });
@@ -211,10 +222,10 @@ bool KernelTrial::set_reference(const TrialKernel& kernel) {
 }
 
 std::string KernelTrial::why_wrong(const TrialKernel& kernel) {
-  reserve(kernel);
+  if (!kernel) return "it does not compile";
   for (size_t i = 0; i < buffers_.size(); ++i)
     if (buffers_[i].written) buffers_[i].fill(i + 1, positive_);
-  run(kernel);
+  run(kernel, 1);
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (!buffers_[i].guards_hold()) return fmt::format("it stores outside of buffer {}", i);
     if (!buffers_[i].written) continue;
@@ -225,15 +236,15 @@ std::string KernelTrial::why_wrong(const TrialKernel& kernel) {
 }
 
 double KernelTrial::seconds(const TrialKernel& kernel, double most) {
-  reserve(kernel);
-  double least = 1e300, all = 0;
-  for (int i = 0; i < kMostRuns && (i < kFewestRuns || all < kLongEnough); ++i) {
-    const Clock::time_point begin = Clock::now();
-    run(kernel);
-    const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
+  double least = run(kernel, 1), all = least;
+  // Several in a row where one is over at once.
+  const double wanted = kLongEnough / kFewestRuns / std::max(least, 1e-9);
+  const int times =
+      static_cast<int>(std::clamp(wanted, 1.0, static_cast<double>(bench_.most_times())));
+  for (int i = 1; i < kMostRuns && least <= most && (i < kFewestRuns || all < kLongEnough); ++i) {
+    const double taken = run(kernel, times);
     least = std::min(least, taken);
-    all += taken;
-    if (least > most) break;
+    all += taken * times;
   }
   return least;
 }

@@ -10,29 +10,26 @@
 
 #include "body/kernel_body.h"
 #include "kernel/lower.h"
-#include "runtime/cpu/kernel_cache.h"
+#include "runtime/device/kernel_bench.h"
 
 namespace anneal {
 
-// Ready to run.
-struct TrialKernel {
-  CompiledKernel code;
-  int64_t cells = 0, local_bytes = 0;
-};
+using TrialKernel = std::shared_ptr<const BenchKernel>;  // null: its code cannot be made
 
 class KernelTrial {
  public:
   // Why such a body cannot be tried: sizes that are not known, or more memory than `most_bytes`;
   // empty: it can.
   static std::string why_not(const KernelBody& body, int64_t most_bytes);
-  // In the graph of the body.
-  explicit KernelTrial(const KernelBody& body);
+  // In the graph of the body. The device takes tuned plans, and the bench is its own.
+  KernelTrial(const KernelBody& body, Device& device, KernelBench& bench);
   ~KernelTrial();
   KernelTrial(const KernelTrial&) = delete;
   KernelTrial& operator=(const KernelTrial&) = delete;
 
-  // On several threads; nothing is kept on disk.
-  std::vector<TrialKernel> compile(std::span<const LoweredBody> lowered);
+  std::vector<TrialKernel> compile(std::span<const LoweredBody> lowered) {
+    return bench_.compile(body_, lowered);
+  }
   TrialKernel compile(const LoweredBody& lowered) { return compile({&lowered, 1})[0]; }
 
   // What it stores is what others have to store. False where that cannot be compared: it is not
@@ -49,13 +46,14 @@ class KernelTrial {
  private:
   struct Buffer;
   void fill(bool positive);
-  void run(const TrialKernel& kernel);
-  void reserve(const TrialKernel& kernel);
+  double run(const TrialKernel& kernel, int times);
 
+  const KernelBody& body_;
+  Device& device_;
+  KernelBench& bench_;
   std::vector<Buffer> buffers_;
+  std::vector<BufferRef> places_;
   bool positive_ = false;
-  struct Workers;
-  std::unique_ptr<Workers> workers_;
 };
 
 }  // namespace anneal

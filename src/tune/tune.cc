@@ -6,8 +6,7 @@
 #include <optional>
 
 #include "ir/graph.h"
-#include "runtime/cpu/thread_pool.h"
-#include "runtime/program/distinct_bodies.h"
+#include "runtime/device/kernel_bench.h"
 #include "tune/kernel_trial.h"
 #include "tune/schedule_memory.h"
 
@@ -19,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 // Of the budget: what comparing whole programs may take at the end.
 constexpr double kForProgram = 0.2;
 constexpr int64_t kMostCandidates = 48;    // of a kernel
+constexpr int64_t kFewestCandidates = 4;   // of a search that found none, but could not end
+constexpr double kQuick = 0.25;            // of the time left: what some candidates may take
 constexpr double kWorthSearching = 0.005;  // of what the program is expected to take
 constexpr double kLeastOfKernel = 0.3;     // seconds that are worth beginning with one
 constexpr int64_t kMostTrialBytes = int64_t{2} << 30;
@@ -62,7 +63,8 @@ class Tuner {
       : schedule_(schedule),
         device_(device),
         options_(options),
-        records_(options.records ? *options.records : plan_records()),
+        records_(options.records ? *options.records : *device.tuned_plans()),
+        bench_(device.kernel_bench()),
         all_(options.seconds),
         search_(options.seconds * (1 - kForProgram)) {}
 
@@ -93,7 +95,7 @@ class Tuner {
   // ---- what there is to search for
 
   void find_tasks() {
-    bodies_ = shifted_bodies(schedule_);
+    bodies_ = bench_->bodies_of(schedule_);
     std::vector<Task> all;
     for (const KernelBody* body : bodies_.bodies) all.push_back({body, {}, {}, 0, {}});
     size_t part = 0;
@@ -106,7 +108,7 @@ class Tuner {
         }
     double program = 0;
     for (Task& task : all) {
-      task.choices = plan_choices(*task.body, lower_options());
+      task.choices = plan_choices_for(*task.body, lower_options());
       if (task.choices.empty()) continue;
       task.expected = task.choices[0].nanoseconds * task.result.count;
       program += task.expected;
@@ -158,7 +160,7 @@ class Tuner {
     if (stopped_ || search_.left() < kLeastOfKernel) return;
     ++progress_.kernel;
     const Deadline deadline(std::min(share_of(task), search_.left()));
-    KernelTrial trial(*task.body);
+    KernelTrial trial(*task.body, device_, *bench_);
     TunedKernel& result = task.result;
     report(0, 1);
     const TrialKernel own = trial.compile(options_.lower(*task.body, lower_options()));
@@ -172,10 +174,11 @@ class Tuner {
     std::optional<TrialKernel> best;
     const PlanChoice* chosen = &task.choices[0];
     std::span<const PlanChoice> open = std::span(task.choices).subspan(1);
+    size_t together = 1;
     while (!open.empty() && result.tried < kMostCandidates && !stopped_ && deadline.left() > 0) {
-      const std::span<const PlanChoice> now =
-          open.first(std::min({open.size(), static_cast<size_t>(kMostCandidates - result.tried),
-                               static_cast<size_t>(default_threads())}));
+      const double left = deadline.left();
+      const std::span<const PlanChoice> now = open.first(
+          std::min({open.size(), static_cast<size_t>(kMostCandidates - result.tried), together}));
       open = open.subspan(now.size());
       std::vector<LoweredBody> lowered;
       for (const PlanChoice& choice : now)
@@ -183,7 +186,9 @@ class Tuner {
       const std::vector<TrialKernel> kernels = trial.compile(lowered);
       for (size_t i = 0; i < now.size() && !stopped_ && deadline.left() > 0; ++i) {
         ++result.tried;
-        if (std::string why = trial.why_wrong(kernels[i]); !why.empty()) {
+        std::string why = lowered[i].refused;
+        if (why.empty()) why = trial.why_wrong(kernels[i]);
+        if (!why.empty()) {
           ++result.wrong;
           result.why = std::move(why);
         } else if (const double seconds = trial.seconds(kernels[i], least * kHopeless);
@@ -194,8 +199,14 @@ class Tuner {
         }
         report(result.tried, own_seconds / least);
       }
+      // More of them together, as long as that leaves time for others.
+      const bool quick = left - deadline.left() < kQuick * deadline.left();
+      together =
+          quick ? std::min(2 * together, static_cast<size_t>(bench_->compiled_at_once())) : 1;
     }
-    if (stopped_ || result.tried == 0) return;  // it was not searched for
+    // It was not searched for.
+    if (stopped_ || result.tried == 0) return;
+    if (!best && !open.empty() && result.tried < kFewestCandidates) return;
     admit(task, trial, own, best, *chosen);
   }
 
@@ -235,18 +246,34 @@ class Tuner {
     }
   };
 
+  // By the device's clock, else by this one.
+  std::vector<double> seconds_of_kernels(const Executable& executable,
+                                         const RunArguments& arguments,
+                                         std::span<const int> bounds) const {
+    if (device_.has_clock()) return executable.run_timed(arguments, bounds);
+    std::vector<double> seconds;
+    for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+      device_.wait();
+      const Clock::time_point begin = Clock::now();
+      executable.run(arguments, bounds[i], bounds[i + 1]);
+      device_.wait();
+      seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+    return seconds;
+  }
+
   // What is faster by itself may not be where its operands come from other kernels: those that make
   // theirs slower are taken back.
   void compare_programs() {
     const bool any = std::ranges::any_of(
         tasks_, [](const Task& task) { return task.result.outcome == TuneOutcome::Improved; });
     // Only what is recorded for this process is compiled.
-    if (!any || stopped_ || &records_ != &plan_records()) return;
+    if (!any || stopped_ || &records_ != device_.tuned_plans()) return;
     const std::vector<NodeRef> variables = variables_of(schedule_);
     const std::vector<int64_t> sizes = largest_sizes(variables);
     const std::unique_ptr<Executable> tuned = device_.compile(schedule_, variables);
     const std::unique_ptr<Executable> own = [&] {
-      const WithoutRecords without;
+      const WithoutTunedPlans without;
       return device_.compile(schedule_, variables);
     }();
     const ScheduleMemory memory(schedule_, device_);
@@ -257,7 +284,8 @@ class Tuner {
     for (int round = -1; round < kMostProgramRounds; ++round) {
       if (round >= kFewestProgramRounds && all_.left() <= 0) break;
       for (const bool is_tuned : {false, true}) {
-        const std::vector<double> seconds = (is_tuned ? tuned : own)->run_timed(arguments, bounds);
+        const std::vector<double> seconds =
+            seconds_of_kernels(*(is_tuned ? tuned : own), arguments, bounds);
         // The first round touches memory.
         for (size_t i = 0; round >= 0 && i < seconds.size(); ++i)
           times[is_tuned ? 1 : 0].kernels[i].push_back(seconds[i]);
@@ -294,7 +322,8 @@ class Tuner {
   const Schedule& schedule_;
   Device& device_;
   const TuneOptions& options_;
-  PlanRecords& records_;
+  TunedPlans& records_;
+  const std::unique_ptr<KernelBench> bench_;
   const Deadline all_, search_;
   ShiftedBodies bodies_;
   std::vector<Task> tasks_;

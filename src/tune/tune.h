@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "kernel/lower.h"
-#include "runtime/cpu/plan_records.h"
+#include "codegen/target_kernels.h"
 #include "runtime/device/device.h"
+#include "runtime/device/tuned_plans.h"
 
 namespace anneal {
 
@@ -25,9 +25,9 @@ struct TuneOptions {
   double seconds = 30;  // for all of it
   // Called after each candidate; the search ends where it answers false.
   std::function<bool(const TuneProgress&)> progress = {};
-  PlanRecords* records = nullptr;  // where to; null: plan_records()
+  TunedPlans* records = nullptr;  // where to; null: Device::tuned_plans()
   // How candidates become programs; for tests, which make wrong ones.
-  LoweredBody (*lower)(const KernelBody& body, const LowerOptions& options) = anneal::lower;
+  LoweredBody (*lower)(const KernelBody& body, const LowerOptions& options) = lower_for;
 };
 
 enum class TuneOutcome : uint8_t {
@@ -61,8 +61,8 @@ struct TuneReport {
   int64_t tried() const;
 };
 
-// The schedule is of a device whose lanes are parts of registers. Not while other threads compile
-// or run programs, which would be measured, too.
+// The schedule is of the device, which takes tuned plans. Not while other threads compile or run
+// programs, which would be measured, too.
 TuneReport tune(const Schedule& schedule, Device& device, const TuneOptions& options = {});
 
 }  // namespace anneal

@@ -5,30 +5,32 @@
 
 #include <anneal/error.h>
 
-#include "kernel/gpu/passes.h"
-#include "kernel/gpu/place_locals.h"
+#include "kernel/plan/workgroup_memory.h"
+#include "kernel/planned_body.h"
 #include "symbolic/bounds.h"
 
 namespace anneal {
 namespace {
 
-// Whether local buffers have room where gpu_program() will place them.
-bool fits(Program program, const Capabilities& capabilities) {
-  lanes_to_threads(program);
-  if (!is_disabled("place-locals", {})) place_locals(program);
-  const LocalBytes bytes = gpu_local_bytes(program, capabilities.matrix_element_bytes == 2);
-  return bytes.of_group <= capabilities.workgroup_bytes &&
-         bytes.of_thread <= capabilities.private_bytes;
+// Whether what the plan keeps has room, as gpu_program() will place it.
+bool fits(const PlannedBody& planned, const Capabilities& capabilities) {
+  if (planned.is_empty()) return true;
+  const WorkgroupMemory memory =
+      workgroup_memory(planned.plan, *planned.analysis, capabilities.matrix_element_bytes == 2,
+                       !is_disabled("place-locals", {}));
+  return memory.of_group <= capabilities.workgroup_bytes &&
+         memory.of_thread <= capabilities.private_bytes;
 }
 
-// Lowered so that its tiles fit the memory of a workgroup, if they can: the less is kept there, the
-// smaller they are.
-std::optional<LoweredBody> lower_within(const KernelBody& body, LowerOptions options) {
+// By the planner's own plan, so that its tiles fit the memory of a workgroup, if they can: the less
+// is kept there, the smaller they are. `options` becomes what that took.
+std::optional<PlannedBody> plan_within(const KernelBody& body, LowerOptions& options) {
   Capabilities& capabilities = options.capabilities;
   std::vector<std::string>& disabled = options.disabled;
+  options.plan.clear();
   while (true) {
-    LoweredBody lowered = lower(body, options);
-    if (fits(lowered.program, capabilities)) return lowered;
+    PlannedBody planned = plan_body(body, options);
+    if (fits(planned, capabilities)) return planned;
     if (capabilities.fast_memory_bytes > 1024) {
       capabilities.fast_memory_bytes /= 2;
       capabilities.nearest_memory_bytes /= 2;
@@ -43,13 +45,37 @@ std::optional<LoweredBody> lower_within(const KernelBody& body, LowerOptions opt
   }
 }
 
+PlannedBody plan_own(const KernelBody& body, LowerOptions& options) {
+  std::optional<PlannedBody> planned = plan_within(body, options);
+  if (!planned) throw InternalError("a kernel does not fit the memory of a workgroup");
+  return *std::move(planned);
+}
+
 }  // namespace
 
+LowerOptions fitting_options(const KernelBody& body, const LowerOptions& options) {
+  LowerOptions fitting = options;
+  plan_own(body, fitting);
+  fitting.plan = options.plan;
+  return fitting;
+}
+
 GpuKernel make_gpu_kernel(const KernelBody& body, const LowerOptions& options) {
-  std::optional<LoweredBody> lowered = lower_within(body, options);
-  if (!lowered) throw InternalError("a kernel does not fit the memory of a workgroup");
-  return {std::move(lowered->program), lowered->cells, most_elements(body),
-          std::move(lowered->plan)};
+  LowerOptions fitting = options;
+  PlannedBody planned = plan_own(body, fitting);
+  if (!options.plan.empty()) {
+    fitting.plan = options.plan;
+    PlannedBody given = plan_body(body, fitting);
+    if (given.refused.empty() && !fits(given, options.capabilities))
+      given.refused = "it does not fit the memory of a workgroup";
+    if (given.refused.empty())
+      planned = std::move(given);
+    else
+      planned.refused = std::move(given.refused);
+  }
+  LoweredBody lowered = lower(planned, options.describe);
+  return {std::move(lowered.program), lowered.cells, most_elements(body), std::move(lowered.plan),
+          std::move(lowered.refused)};
 }
 
 int64_t most_elements(const KernelBody& body) {
@@ -59,7 +85,8 @@ int64_t most_elements(const KernelBody& body) {
 }
 
 bool fits_group(const KernelBody& body, const Capabilities& capabilities) {
-  return lower_within(body, {.capabilities = capabilities}).has_value();
+  LowerOptions options{.capabilities = capabilities};
+  return plan_within(body, options).has_value();
 }
 
 }  // namespace anneal

@@ -14,7 +14,12 @@ struct GpuKernel {
   NodeRef cells = nullptr;
   int64_t most_elements = 0;  // of any buffer
   std::string plan = {};      // where it was asked for: see LoweredBody
+  std::string refused = {};   // of the plan that was given: see LoweredBody
 };
+
+// What a body is lowered with so that the planner's own plan has room in the memory of a workgroup.
+// A plan that is given is one of these. In the current graph, which must be the body's own.
+LowerOptions fitting_options(const KernelBody& body, const LowerOptions& options);
 
 // In the current graph, which must be the body's own.
 GpuKernel make_gpu_kernel(const KernelBody& body, const LowerOptions& options);

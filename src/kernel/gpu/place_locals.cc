@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernel/gpu/thread_accesses.h"
+#include "kernel/plan/workgroup_memory.h"
 
 namespace anneal {
 namespace {
@@ -23,11 +24,10 @@ bool has_matrices(const Program& program) {
 }  // namespace
 
 void place_locals(Program& program) {
-  constexpr int64_t kRoom = 16 << 10;
   int64_t bytes = program.threads * int64_t{16};  // for what is combined
   for (const LocalBuffer& local : program.locals)
     bytes += local.elements * bytes_of(local.dtype, kWord);
-  if (bytes <= kRoom) return;
+  if (bytes <= kRoomOfGroup) return;
   const ThreadAccesses accesses(program);
   for (size_t i = 0; i < program.locals.size(); ++i) {
     LocalBuffer& local = program.locals[i];

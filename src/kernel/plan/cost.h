@@ -46,6 +46,29 @@ inline constexpr int64_t kLongPiece = 512, kShortPiece = 128;
 inline constexpr size_t kMostColumnSums = 4;
 inline constexpr int kRowsAtOnce = 8, kColumnVectors = 4;
 
+// ---- workgroups, of what target and launches allow
+
+// Of a GPU that says nothing of itself.
+inline constexpr double kTypicalGbPerSecond = 300, kTypicalGflopPerSecond = 5000;
+// Nanoseconds of a launch, and of a group that a core starts.
+inline constexpr double kLaunchNanoseconds = 2500, kStartOfWorkgroup = 150;
+// Nanoseconds that threads of a group wait for each other to combine what they reduced.
+inline constexpr double kCombineNanoseconds = 120;
+// Accesses that a thread has on its way keep so many threads' worth of memory busy, at most.
+inline constexpr double kMostInFlight = 4;
+// What is read again is in a cache, so much faster than memory.
+inline constexpr double kSpeedOfCache = 3;
+// Terms of a product in the time of a k tile's barriers, and of a round's jump.
+inline constexpr double kTermsOfBarrier = 0.5, kTermsOfJump = 0.8;
+// Of a matrix unit, to arithmetic in f32.
+inline constexpr double kSpeedOfMatrices = 3;
+// Squares that are transposed write and read shared memory, beside memory itself.
+inline constexpr double kSpeedOfTranspose = 0.85;
+// A candidate that is expected to take so much longer than the planner's own is none.
+inline constexpr double kHopelessCandidate = 8;
+// Thread counts that are tried: all of a group, and its half, so many times.
+inline constexpr int kHalvesOfWorkgroup = 3;
+
 // ---- transposes in shared memory
 
 inline constexpr double kFewestTransposed = 1 << 16;  // elements

@@ -228,9 +228,12 @@ void Planner::vectorize_accesses(const Region& region, size_t axis, Tile& tile) 
   if (most < kElementsOfAccess) return;
   if (analysis_.size_multiple(axis) % kElementsOfAccess != 0) return;
   if (analysis_.expected_size(axis) < int64_t{kElementsOfAccess} * tile.lanes) return;
+  const int pinned = pins_.most_accesses > 0 ? pins_.most_accesses : most;
+  if (pinned < kElementsOfAccess) return;
   tile.neighbours = kElementsOfAccess;
   const bool twice = analysis_.expected_size(axis) >= int64_t{2 * kElementsOfAccess} * tile.lanes;
-  tile.copies = twice && most >= 2 * kElementsOfAccess ? 2 * kElementsOfAccess : kElementsOfAccess;
+  tile.copies = twice && std::min(most, pinned) >= 2 * kElementsOfAccess ? 2 * kElementsOfAccess
+                                                                         : kElementsOfAccess;
 }
 
 // Lanes that are scattered over lines of memory leave the neighbours on those lines to other
@@ -460,7 +463,7 @@ CellPlan Planner::plan_cell() {
       std::ranges::none_of(analysis_.reductions(), [&](NodeRef reduction) {
         return vector_axis != kNoAxis && analysis_.free(reduction).contains(vector_axis);
       });
-  if (!is_simd() && along_rows) lanes_ = threads_of_rows(vector_axis);
+  if (!is_simd() && along_rows && pins_.threads == 0) lanes_ = threads_of_rows(vector_axis);
   NodeRef first = groups_.back()[0];
   const std::vector<size_t> order =
       tiles ? common.list() : by_stride(common.list(), first, vector_axis);
@@ -529,20 +532,16 @@ ReductionPlan Planner::plan_reduction(const Region& region) {
 // ---- all of it
 
 KernelPlan::Kind Planner::choose(bool row_lanes) {
-  if (!is_simd()) {
-    if (auto product = plan_workgroup_product()) return *std::move(product);
-    if (auto transpose = plan_transpose()) return *std::move(transpose);
-    if (auto elements = plan_elements()) return *std::move(elements);
-  } else {
-    if (auto product = plan_product()) return *std::move(product);
-    if (auto columns = plan_column_reduction()) return *std::move(columns);
-  }
+  if (!is_simd()) return choose_for_workgroup(row_lanes);
+  if (auto product = plan_product()) return *std::move(product);
+  if (auto columns = plan_column_reduction()) return *std::move(columns);
   return row_lanes ? plan_tiles() : plan_cell();
 }
 
-KernelPlan Planner::plan(bool row_lanes) {
+KernelPlan Planner::make(bool row_lanes, const WorkgroupPins& pins) {
   // What an earlier plan came to must not be seen.
-  lanes_ = most_lanes_;
+  pins_ = pins;
+  lanes_ = pins.threads > 0 ? pins.threads : most_lanes_;
   turned_axis_ = kNoAxis;
   groups_have_rows_ = false;
   KernelPlan plan;
@@ -555,5 +554,7 @@ KernelPlan Planner::plan(bool row_lanes) {
     if (region.is_reduction) plan.reductions.push_back(plan_reduction(region));
   return plan;
 }
+
+KernelPlan Planner::plan(bool row_lanes) { return make(row_lanes, {}); }
 
 }  // namespace anneal

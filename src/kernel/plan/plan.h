@@ -29,6 +29,18 @@ struct ProductPins {
   int64_t most_rows = 0, most_columns = 0;  // of a block, instead of those
 };
 
+// The same of a plan for workgroups; 0: it is chosen.
+struct WorkgroupPins {
+  enum class Form : uint8_t { Any, Product, Transpose, Elements, Rows };
+  Form form = Form::Any;
+  const WorkgroupTile* tile = nullptr;  // of a product
+  int64_t depth = 0, blocks = 0;        // its k tile, and how many a round has
+  int matrices_at_once = 0;             // where units multiply
+  int threads = 0;                      // of elements or rows
+  int neighbours = 0, copies = 0;       // of elements
+  int most_accesses = 0;                // elements of rows that a thread takes at once
+};
+
 class Planner {
  public:
   Planner(Analysis& analysis, const Capabilities& capabilities,
@@ -45,7 +57,10 @@ class Planner {
 
  private:
   bool is_simd() const { return capabilities_.workgroup_threads == 0; }
+  KernelPlan make(bool row_lanes, const WorkgroupPins& pins);
   KernelPlan::Kind choose(bool row_lanes);
+  KernelPlan::Kind choose_for_workgroup(bool row_lanes);
+  bool may_be(WorkgroupPins::Form form) const;
   CellPlan plan_cell();
   // Of a body with tiles: lanes run over the last axis of the tiles, stores one after the other.
   CellPlan plan_tiles();
@@ -62,6 +77,20 @@ class Planner {
   double product_nanoseconds(const ProductPlan& plan);
   double cell_nanoseconds(const CellPlan& plan, bool row_lanes);
   double nanoseconds(const KernelPlan& plan);
+  // ---- of workgroups
+  std::vector<WorkgroupPins> workgroup_variants(const KernelPlan& own) const;
+  void add_for_workgroup(std::vector<PlanCandidate>& all, bool row_lanes);
+  bool is_of_workgroup(const KernelPlan& plan, const KernelPlan& own, bool row_lanes);
+  bool has_room(const KernelPlan& plan) const;
+  double workgroup_nanoseconds(const KernelPlan& plan);
+  // Without what every launch takes.
+  double nanoseconds_of(const WorkgroupProduct& plan);
+  double nanoseconds_of(const WorkgroupElements& plan);
+  double nanoseconds_of(const TransposeTile& plan);
+  double nanoseconds_of(const CellPlan& plan);
+  double bytes_of_memory();
+  double bytes_per_nanosecond() const;
+  double flop_per_nanosecond() const;
   // Cells that the busiest core has, for each that a core has on average.
   double imbalance(std::span<const GridAxis> grid) const;
   // Sums of long columns, for which rows are read from end to end: a product without rows.
@@ -105,7 +134,10 @@ class Planner {
   bool choose_matrix_memory(WorkgroupProduct& plan) const;
   const WorkgroupTile* cheapest_tile(WorkgroupProduct& plan,
                                      std::span<const WorkgroupTile> shapes) const;
-  void choose_k_tile(WorkgroupProduct& plan) const;
+  bool fits_tile(WorkgroupProduct& plan, const WorkgroupTile& shape) const;
+  double steps_of_tile(const WorkgroupProduct& plan, const WorkgroupTile& shape) const;
+  int64_t staged_bytes(const WorkgroupProduct& plan, int64_t depth) const;
+  bool choose_k_tile(WorkgroupProduct& plan) const;
   double extent(std::span<const size_t> axes) const;
   static bool is_plain(NodeRef operand);
   bool lies_as_summed(NodeRef operand, std::span<const size_t> summed);
@@ -152,6 +184,7 @@ class Planner {
   std::vector<Region> regions_;
   int most_lanes_ = 1;  // by what is computed
   // Of the plan that is being made.
+  WorkgroupPins pins_;
   int lanes_ = 1;
   size_t turned_axis_ = kNoAxis;   // along which loads are transposed
   bool groups_have_rows_ = false;  // each for one result, whose terms its threads share

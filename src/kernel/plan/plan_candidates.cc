@@ -80,7 +80,7 @@ double Planner::cell_nanoseconds(const CellPlan& plan, bool row_lanes) {
 }
 
 double Planner::nanoseconds(const KernelPlan& plan) {
-  if (!is_simd()) return 0;
+  if (!is_simd()) return workgroup_nanoseconds(plan);
   if (const auto* product = std::get_if<ProductPlan>(&plan.kind);
       product && is_summed_in_rows(*product))
     return product_nanoseconds(*product);
@@ -132,6 +132,7 @@ std::string Planner::why_not_legal(const ProductPlan& plan) {
 std::string Planner::why_not(const KernelPlan& plan, bool row_lanes) {
   if (std::string problem = verify(plan, analysis_); !problem.empty()) return problem;
   KernelPlan own = this->plan(row_lanes);
+  if (!is_simd() && is_of_workgroup(plan, own, row_lanes)) return "";
   const auto* product = std::get_if<ProductPlan>(&plan.kind);
   if (is_simd() && product && is_summed_in_rows(*product)) {
     const std::optional<ProductPlan> made = plan_product(pins_of(*product));
@@ -224,9 +225,10 @@ std::vector<PlanCandidate> Planner::candidates(bool row_lanes) {
   std::vector<PlanCandidate> all;
   all.push_back({plan(row_lanes)});
   all[0].nanoseconds = nanoseconds(all[0].plan);
-  if (!is_simd()) return all;
   const auto* product = std::get_if<ProductPlan>(&all[0].plan.kind);
-  if (product && is_summed_in_rows(*product) && enabled("unroll"))
+  if (!is_simd())
+    add_for_workgroup(all, row_lanes);
+  else if (product && is_summed_in_rows(*product) && enabled("unroll"))
     add_products(all, row_lanes);
   else if (!product && has_free_blocks())
     add_cells(all, row_lanes);

@@ -17,6 +17,7 @@ CellPlan Planner::plan_tiles() {
   if (vectors && !is_simd()) {
     const auto count =
         static_cast<uint64_t>(std::max<int64_t>(1, analysis_.expected_size(rows.axis)));
+    if (pins_.threads > 0) rows.tile.lanes = pins_.threads;
     rows.tile.lanes = static_cast<int>(
         std::clamp<uint64_t>(std::bit_ceil(count), 2, static_cast<uint64_t>(rows.tile.lanes)));
     lanes_ = rows.tile.lanes;  // of sums that rows share, too: a group has one number of threads

@@ -7,6 +7,21 @@
 #include "kernel/plan/plan.h"
 
 namespace anneal {
+bool Planner::may_be(WorkgroupPins::Form form) const {
+  return pins_.form == WorkgroupPins::Form::Any || pins_.form == form;
+}
+
+KernelPlan::Kind Planner::choose_for_workgroup(bool row_lanes) {
+  using Form = WorkgroupPins::Form;
+  if (may_be(Form::Product))
+    if (auto product = plan_workgroup_product()) return *std::move(product);
+  if (may_be(Form::Transpose))
+    if (auto transpose = plan_transpose()) return *std::move(transpose);
+  if (may_be(Form::Elements) || may_be(Form::Rows))
+    if (auto elements = plan_elements()) return *std::move(elements);
+  return row_lanes ? plan_tiles() : plan_cell();
+}
+
 std::optional<WorkgroupElements> Planner::plan_elements() {
   if (!enabled("vectorise") || groups_.size() != 1 || !analysis_.body().tiles.empty())
     return std::nullopt;
@@ -30,13 +45,15 @@ std::optional<WorkgroupElements> Planner::plan_elements() {
     }
     along *= std::max(1.0, busy / (elements * lanes_));
     across *= std::max(1.0, busy / elements);
-    if (along < across) {
+    if (pins_.form == WorkgroupPins::Form::Any ? along < across
+                                               : pins_.form == WorkgroupPins::Form::Rows) {
       groups_have_rows_ = std::ranges::all_of(analysis_.reductions(), [&](NodeRef reduction) {
         return analysis_.free(reduction) == common;
       });
       return std::nullopt;
     }
   }
+  if (pins_.form == WorkgroupPins::Form::Rows) return std::nullopt;
   plan.threads = static_cast<int>(
       std::min<uint64_t>(static_cast<uint64_t>(lanes_),
                          std::bit_ceil(static_cast<uint64_t>(std::max(1.0, elements)))));
@@ -49,6 +66,8 @@ std::optional<WorkgroupElements> Planner::plan_elements() {
                       });
   const bool many = analysis_.reductions().empty() && elements >= kElementsOfAccess * busy;
   if (whole && (narrow || many)) plan.neighbours = kElementsOfAccess;
+  if (pins_.neighbours > 0) plan.neighbours = whole ? pins_.neighbours : 1;
+  if (pins_.copies > 0) plan.copies = pins_.copies;
   return plan;
 }
 

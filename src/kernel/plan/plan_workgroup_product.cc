@@ -111,6 +111,7 @@ void Planner::choose_copying(const WorkgroupProduct& plan, const Region& region,
 bool Planner::choose_matrix_memory(WorkgroupProduct& plan) const {
   const int64_t units = plan.threads() / kMatrixLanes;
   for (const int64_t depth : kMatrixKTiles) {
+    if (pins_.depth > 0 && pins_.depth != depth) continue;
     plan.depth = depth;
     plan.terms_of_matrices = kTermsOfMatrices;
     int64_t bytes = 0;
@@ -119,6 +120,7 @@ bool Planner::choose_matrix_memory(WorkgroupProduct& plan) const {
       bytes += block.stride * block.rows * capabilities_.matrix_element_bytes;
     }
     for (const int at_once : {2, 1}) {
+      if (pins_.matrices_at_once > 0 && pins_.matrices_at_once != at_once) continue;
       plan.matrices_at_once = at_once;
       if (bytes + units * at_once * WorkgroupProduct::kSumElements * 4 <=
           capabilities_.fast_memory_bytes)
@@ -138,35 +140,47 @@ WorkgroupProduct::MatrixBlock WorkgroupProduct::matrix_block(bool of_rows) const
           by_elements ? elements : depth};
 }
 
-// What takes least, where a device that is not busy takes as long as one that is; null: none fits.
+// Whether there is room for it; the plan has its sides then.
+bool Planner::fits_tile(WorkgroupProduct& plan, const WorkgroupTile& shape) const {
+  const auto heads = static_cast<int>(plan.sums.size());
+  const bool fits =
+      shape.threads() <= capabilities_.most_workgroup_threads &&
+      heads * shape.copies() <= capabilities_.vector_registers &&
+      nodes_of_all_regions() * static_cast<size_t>(shape.copies()) <= kMostNodesOfTile;
+  if (!fits) return false;
+  set_sides(plan, shape);
+  return plan.matrices.empty() || choose_matrix_memory(plan);
+}
+
+// Steps of all threads for a term of each sum, where a device that is not busy takes as long as one
+// that is.
+double Planner::steps_of_tile(const WorkgroupProduct& plan, const WorkgroupTile& shape) const {
+  const double down = extent(plan.rows.axes), across = extent(plan.columns.axes);
+  const int threads = shape.threads();
+  const auto tiles = static_cast<double>(ceil_div(static_cast<int64_t>(down), shape.rows()) *
+                                         ceil_div(static_cast<int64_t>(across), shape.columns()));
+  const double groups = tiles * extent(plan.others);
+  const double work = groups * threads * shape.row_copies * shape.column_copies / shape.speed;
+  const double idle =
+      std::max(1.0, static_cast<double>(capabilities_.parallel_threads) / (groups * threads));
+  // Some cores have a group more than others, and all wait for them; the last groups of a core
+  // may leave it waiting for memory.
+  const double each =
+      groups / (static_cast<double>(capabilities_.parallel_threads) / kThreadsOfCore);
+  const double most = std::ceil(each), last = std::fmod(most, shape.at_once);
+  const double uneven = each > 1 ? (most + last * (1 / kSpeedOfFewTiles - 1)) / each : 1;
+  return work * idle * uneven;
+}
+
+// What takes least; null: none fits.
 const WorkgroupTile* Planner::cheapest_tile(WorkgroupProduct& plan,
                                             std::span<const WorkgroupTile> shapes) const {
-  const double down = extent(plan.rows.axes), across = extent(plan.columns.axes);
+  if (pins_.tile) return fits_tile(plan, *pins_.tile) ? pins_.tile : nullptr;
   const WorkgroupTile* best = nullptr;
   double best_cost = 1e300;
-  const auto heads = static_cast<int>(plan.sums.size());
-  const size_t nodes = nodes_of_all_regions();
   for (const WorkgroupTile& shape : shapes) {
-    const int threads = shape.threads();
-    const bool fits = threads <= capabilities_.most_workgroup_threads &&
-                      heads * shape.copies() <= capabilities_.vector_registers &&
-                      nodes * static_cast<size_t>(shape.copies()) <= kMostNodesOfTile;
-    if (!fits) continue;
-    set_sides(plan, shape);
-    if (!plan.matrices.empty() && !choose_matrix_memory(plan)) continue;
-    const auto tiles = static_cast<double>(ceil_div(static_cast<int64_t>(down), shape.rows()) *
-                                           ceil_div(static_cast<int64_t>(across), shape.columns()));
-    const double groups = tiles * extent(plan.others);
-    const double work = groups * threads * shape.row_copies * shape.column_copies / shape.speed;
-    const double idle =
-        std::max(1.0, static_cast<double>(capabilities_.parallel_threads) / (groups * threads));
-    // Some cores have a group more than others, and all wait for them; the last groups of a core
-    // may leave it waiting for memory.
-    const double each =
-        groups / (static_cast<double>(capabilities_.parallel_threads) / kThreadsOfCore);
-    const double most = std::ceil(each), last = std::fmod(most, shape.at_once);
-    const double uneven = each > 1 ? (most + last * (1 / kSpeedOfFewTiles - 1)) / each : 1;
-    const double cost = work * idle * uneven;
+    if (!fits_tile(plan, shape)) continue;
+    const double cost = steps_of_tile(plan, shape);
     if (cost >= best_cost) continue;
     best_cost = cost;
     best = &shape;
@@ -174,24 +188,33 @@ const WorkgroupTile* Planner::cheapest_tile(WorkgroupProduct& plan,
   return best;
 }
 
-// How much of the sum is staged at once, in how many blocks, and how far it is unrolled.
-void Planner::choose_k_tile(WorkgroupProduct& plan) const {
-  auto bytes = [&](int64_t depth) {
-    int64_t all = 0;
-    for (const WorkgroupOperand& operand : plan.staged) {
-      all += plan.staged_stride(operand.of_rows) * depth *
-             std::max<int64_t>(4, static_cast<int64_t>(byte_size(operand.node->dtype)));
-    }
-    return all;
-  };
-  while (plan.depth > 4 && bytes(plan.depth) > capabilities_.fast_memory_bytes) plan.depth /= 2;
+int64_t Planner::staged_bytes(const WorkgroupProduct& plan, int64_t depth) const {
+  int64_t all = 0;
+  for (const WorkgroupOperand& operand : plan.staged)
+    all += plan.staged_stride(operand.of_rows) * depth *
+           std::max<int64_t>(4, static_cast<int64_t>(byte_size(operand.node->dtype)));
+  return all;
+}
+
+// How much of the sum is staged at once, in how many blocks, and how far it is unrolled; false:
+// what is given is not possible.
+bool Planner::choose_k_tile(WorkgroupProduct& plan) const {
+  while (plan.depth > 4 && staged_bytes(plan, plan.depth) > capabilities_.fast_memory_bytes)
+    plan.depth /= 2;
   // Several short blocks take fewer registers than a long one, and as few jumps. Where they come
   // out even, nothing needs to be asked of any term.
   const bool all_static = std::ranges::all_of(
       plan.summed, [&](size_t axis) { return is_static(analysis_.size(axis)); });
   const auto terms = static_cast<int64_t>(extent(plan.summed));
-  if (enabled("unroll") && plan.zeros_add_nothing && all_static && plan.depth > kShortKTile &&
-      terms % kShortKTile == 0) {
+  const bool rounds = enabled("unroll") && plan.zeros_add_nothing && all_static;
+  if (pins_.depth > 0) {
+    plan.depth = pins_.depth;
+    plan.blocks = std::max<int64_t>(1, pins_.blocks);
+    if (staged_bytes(plan, plan.depth) > capabilities_.fast_memory_bytes) return false;
+    if (plan.blocks > 1 &&
+        (!rounds || plan.depth != kShortKTile || terms % (plan.depth * plan.blocks) != 0))
+      return false;
+  } else if (rounds && plan.depth > kShortKTile && terms % kShortKTile == 0) {
     if (plan.threads() >= kFewestThreadsOfRounds)
       for (const int64_t blocks : kShortKTilesOfRound)
         if (plan.blocks == 1 && terms % (kShortKTile * blocks) == 0) plan.blocks = blocks;
@@ -199,6 +222,7 @@ void Planner::choose_k_tile(WorkgroupProduct& plan) const {
   }
   // A whole block of plain products is short enough for that.
   plan.unroll = !enabled("unroll") ? 1 : plan.zeros_add_nothing ? plan.depth : kElementsOfAccess;
+  return true;
 }
 
 std::optional<WorkgroupProduct> Planner::plan_workgroup_product() {
@@ -235,7 +259,7 @@ std::optional<WorkgroupProduct> Planner::plan_workgroup_product() {
   set_sides(plan, *best);
   plan.bounds = mask_bounds(plan);
   if (!plan.matrices.empty()) {
-    choose_matrix_memory(plan);
+    if (!choose_matrix_memory(plan)) return std::nullopt;
     return plan;
   }
   if (!staged) return plan;
@@ -252,7 +276,7 @@ std::optional<WorkgroupProduct> Planner::plan_workgroup_product() {
     };
     return term->op == Op::Mul && is_staged(term->source(0)) && is_staged(term->source(1));
   });
-  choose_k_tile(plan);
+  if (!choose_k_tile(plan)) return std::nullopt;
   return plan;
 }
 

@@ -7,16 +7,17 @@
 #include <fmt/format.h>
 
 #include "base/call_site.h"
-#include "base/notice.h"
 #include "base/os/huge_memory.h"
 #include "base/os/machine.h"
 #include "base/progress.h"
+#include "codegen/llvm/compile.h"
 #include "codegen/llvm/forms.h"
 #include "kernel/lower.h"
+#include "runtime/cpu/cpu_bench.h"
 #include "runtime/cpu/kernel_cache.h"
 #include "runtime/cpu/memory.h"
-#include "runtime/cpu/plan_records.h"
 #include "runtime/cpu/thread_pool.h"
+#include "runtime/disk/plan_records.h"
 #include "runtime/program/distinct_bodies.h"
 #include "symbolic/index_program.h"
 
@@ -46,17 +47,18 @@ class CpuMemory : public DeviceMemory {
 
 std::byte* address(BufferRef place) { return static_cast<std::byte*>(place.memory) + place.offset; }
 
-// With the plan that a search found, where there is one. Records are of kernels that every pass has
-// seen.
+// What all devices of this process share, and code of the same LLVM.
+PlanRecords& plan_records() {
+  static PlanRecords records(default_cache_directory(), host_cpu_target(), codegen_identity());
+  return records;
+}
+
+// With the plan that a search found, where there is one.
 LoweredBody lower_as_recorded(const KernelBody& body, const Capabilities& capabilities) {
   LowerOptions options{.capabilities = capabilities};
-  if (pass_requests().disabled.empty())
-    if (std::optional<PlanRecord> record = plan_records().find(body))
-      options.plan = std::move(record->plan);
+  options.plan = tuned_plan(&plan_records(), body);
   LoweredBody lowered = lower(body, options);
-  if (!lowered.refused.empty())
-    notice(fmt::format("a tuned plan is not used: {}", lowered.refused),
-           "anneal cache clear removes it, anneal tune finds another one");
+  if (!lowered.refused.empty()) report_refused(lowered.refused);
   return lowered;
 }
 
@@ -193,7 +195,8 @@ class CpuDevice : public Device {
   }
 
   bool shares_host_memory() const override { return true; }
-  bool takes_tuned_plans() const override { return true; }
+  TunedPlans* tuned_plans() override { return &plan_records(); }
+  std::unique_ptr<KernelBench> kernel_bench() override { return make_cpu_bench(); }
   void copy_in(std::span<const std::byte> from, BufferRef to) override {
     if (!from.empty()) std::memcpy(address(to), from.data(), from.size());
   }

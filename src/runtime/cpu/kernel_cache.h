@@ -13,7 +13,7 @@
 
 #include "codegen/llvm/compile.h"
 #include "runtime/cpu/code_memory.h"
-#include "runtime/cpu/kernel_folder.h"
+#include "runtime/disk/kernel_folder.h"
 
 namespace anneal {
 

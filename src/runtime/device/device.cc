@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "runtime/device/kernel_bench.h"
+
 namespace anneal {
 
 std::vector<double> Executable::run_timed(const RunArguments& arguments,
@@ -28,6 +30,13 @@ std::vector<int> kernel_bounds(const Schedule& schedule) {
 const Target& Device::target() const {
   static const Target none;
   return none;
+}
+
+std::unique_ptr<KernelBench> Device::kernel_bench() { return nullptr; }
+
+ShiftedBodies KernelBench::bodies_of(const Schedule& schedule) const {
+  DistinctBodies distinct = distinct_bodies(schedule);
+  return {std::move(distinct.bodies), std::move(distinct.of_part), {}, {}};
 }
 
 }  // namespace anneal

@@ -15,6 +15,9 @@
 
 namespace anneal {
 
+class KernelBench;
+class TunedPlans;
+
 // A stretch of a device's memory. `memory` is what the device calls it: an address where it has
 // addresses, a handle where it has not.
 struct BufferRef {
@@ -85,8 +88,10 @@ class Device {
   virtual bool shares_host_memory() const = 0;
   // Whether it tells how long kernels took.
   virtual bool has_clock() const { return true; }
-  // Whether kernels run by the plans that a search recorded: tune/tune.h.
-  virtual bool takes_tuned_plans() const { return false; }
+  // What a search recorded, by which its kernels run (tune/tune.h); null: it takes none.
+  virtual TunedPlans* tuned_plans() { return nullptr; }
+  // Runs its kernels by themselves, for such a search; null: it takes none.
+  virtual std::unique_ptr<KernelBench> kernel_bench();
   // Until all that runs has ended. Devices that share memory of the host never leave anything
   // running.
   virtual void wait() {}

@@ -12,6 +12,7 @@
 
 #include "base/os/mutex.h"
 #include "base/progress.h"
+#include "runtime/device/tuned_plans.h"
 #include "runtime/program/distinct_bodies.h"
 #include "symbolic/index_program.h"
 
@@ -28,7 +29,8 @@ int number_of(NodeRef variable, std::span<const NodeRef> variables) {
 class GpuExecutable : public Executable {
  public:
   GpuExecutable(CurrentBackend current, const Schedule& schedule,
-                std::span<const NodeRef> variables, const Capabilities& capabilities)
+                std::span<const NodeRef> variables, const Capabilities& capabilities,
+                TunedPlans* plans)
       : current_(std::move(current)), backend_(current_()) {
     const DistinctBodies distinct = distinct_bodies(schedule);
     GraphScope scope(*schedule.graph);
@@ -36,7 +38,10 @@ class GpuExecutable : public Executable {
     for (const KernelBody* body : distinct.bodies) {
       report_progress({"lower", static_cast<int64_t>(kernels_.size()),
                        static_cast<int64_t>(distinct.bodies.size())});
-      GpuKernel made = make_gpu_kernel(*body, {.capabilities = capabilities});
+      LowerOptions options{.capabilities = capabilities};
+      options.plan = tuned_plan(plans, *body);
+      GpuKernel made = make_gpu_kernel(*body, options);
+      if (!made.refused.empty()) report_refused(made.refused);
       cells.push_back(made.cells);
       kernels_.push_back({std::move(made), fmt::format("kernel{}", kernels_.size()), {}});
     }
@@ -245,8 +250,9 @@ class GpuExecutable : public Executable {
 
 std::unique_ptr<Executable> make_executable(CurrentBackend current, const Schedule& schedule,
                                             std::span<const NodeRef> variables,
-                                            const Capabilities& capabilities) {
-  return std::make_unique<GpuExecutable>(std::move(current), schedule, variables, capabilities);
+                                            const Capabilities& capabilities, TunedPlans* plans) {
+  return std::make_unique<GpuExecutable>(std::move(current), schedule, variables, capabilities,
+                                         plans);
 }
 
 }  // namespace anneal::gpu

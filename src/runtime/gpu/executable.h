@@ -13,8 +13,10 @@ namespace anneal::gpu {
 // The backend of a device as it is now: another one after the GPU was lost.
 using CurrentBackend = std::function<std::shared_ptr<Backend>()>;
 
+// `plans`: what a search recorded; null: kernels run by the planner's own.
 std::unique_ptr<Executable> make_executable(CurrentBackend current, const Schedule& schedule,
                                             std::span<const NodeRef> variables,
-                                            const Capabilities& capabilities);
+                                            const Capabilities& capabilities,
+                                            TunedPlans* plans = nullptr);
 
 }  // namespace anneal::gpu

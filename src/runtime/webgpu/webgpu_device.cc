@@ -5,10 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/call_site.h"
 #include "base/os/environment.h"
 #include "base/os/files.h"
-#include "runtime/gpu/executable.h"
+#include "runtime/disk/plan_records.h"
+#include "runtime/gpu/bench.h"
 #include "runtime/webgpu/webgpu_backend.h"
 
 namespace anneal {
@@ -74,6 +77,17 @@ webgpu::GpuOptions gpu_options(const WebGpuOptions& options) {
   return gpu;
 }
 
+// What makes and runs the code of a plan, besides the target: what was measured with another driver
+// or library says nothing.
+std::string makers_of(const Gpu& gpu, const WebGpuOptions& options,
+                      const Capabilities& capabilities) {
+  const webgpu::AdapterInfo& adapter = gpu.adapter();
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{} {}\n{} {}", adapter.name, adapter.vendor,
+                     adapter.architecture, adapter.driver, adapter.backend, adapter.vendor_id,
+                     adapter.device_id, options.gpu.trust_shaders,
+                     capabilities.matrix_element_bytes);
+}
+
 class WebGpuDevice : public Device {
  public:
   explicit WebGpuDevice(const WebGpuOptions& options)
@@ -96,8 +110,8 @@ class WebGpuDevice : public Device {
           for (NodeRef node : topological_order(part.body.stores))
             if (node->dtype == DType::F64)
               fail("WebGPU has no f64", "cast to f32, or use device \"cpu\"");
-    return gpu::make_executable([current = current_] { return current->get(); }, schedule,
-                                variables, capabilities_);
+    run_plan_search(schedule, *this);
+    return gpu::make_executable(backend(), schedule, variables, capabilities_, &plans_);
   }
 
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override {
@@ -111,6 +125,8 @@ class WebGpuDevice : public Device {
 
   bool shares_host_memory() const override { return false; }
   bool has_clock() const override { return gpu()->timestamps(); }
+  TunedPlans* tuned_plans() override { return &plans_; }
+  std::unique_ptr<KernelBench> kernel_bench() override { return gpu::make_bench(backend(), *this); }
   void wait() override { gpu()->wait(); }
   void recover() override { current_->recover(); }
   DeviceCounters counters() const override {
@@ -128,10 +144,16 @@ class WebGpuDevice : public Device {
   WebGpuDevice(const WebGpuOptions& options, std::unique_ptr<Gpu> gpu)
       : target_(target_of(opened(*gpu), options)),
         capabilities_(capabilities_of(target_, options.wishes)),
+        plans_(default_cache_directory(), target_, makers_of(*gpu, options, capabilities_)),
         current_(std::make_shared<CurrentGpu>(std::move(gpu), capabilities_)) {}
+
+  gpu::CurrentBackend backend() const {
+    return [current = current_] { return current->get(); };
+  }
 
   Target target_;
   Capabilities capabilities_;
+  PlanRecords plans_;
   std::shared_ptr<CurrentGpu> current_;
 };
 

@@ -1,9 +1,8 @@
 // Layout: a line with the format, one with the checksum of what follows; the length of the
 // identity, and it; what was measured; the plan.
-#include "runtime/cpu/plan_records.h"
+#include "runtime/disk/plan_records.h"
 
 #include <charconv>
-#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,9 +10,8 @@
 #include "anneal_version.h"
 #include "base/key.h"
 #include "base/notice.h"
-#include "codegen/llvm/compile.h"
+#include "base/os/files.h"
 #include "planner_revision.h"
-#include "runtime/cpu/cpu_device.h"
 
 namespace anneal {
 namespace {
@@ -45,17 +43,22 @@ bool take_number(std::string_view& rest, char separator, Number& number) {
   return error == std::errc() && end == text->data() + text->size();
 }
 
-thread_local int without_records = 0;
-
-struct Searcher {
-  std::mutex mutex;
-  PlanSearch search;
-};
-Searcher& searcher() {
-  static auto& one = *new Searcher;  // lives as long as the process
-  return one;
+// Facts and choices that plans follow from, but for how many cores share the work.
+std::string text_of(const Target& target) {
+  const Hardware& has = target.hardware;
+  const Tuning& tuning = target.tuning;
+  std::string text = fmt::format("{}\n{}\n{}\n{}\n{} {} {} {} {}\n", target.name, target.triple,
+                                 target.cpu, target.features, has.vector_bytes,
+                                 has.vector_registers, has.l1_bytes, has.l2_bytes, has.l3_bytes);
+  text += fmt::format("{} {} {} {} {} {} {} {} {}\n", has.f16, has.workgroup_bytes,
+                      has.max_workgroup_threads, has.subgroup_min, has.subgroup_max,
+                      has.subgroup_operations, has.max_buffers, has.max_binding_bytes,
+                      has.matrix_units.size());
+  return text + fmt::format("{} {} {} {} {} {} {}\n", tuning.workgroup_threads,
+                            tuning.most_workgroup_threads, tuning.parallel_threads,
+                            tuning.most_registers, tuning.stage_products,
+                            tuning.emulate_matrix_unit, tuning.least_matrix_work);
 }
-thread_local bool searching = false;
 
 }  // namespace
 
@@ -85,30 +88,25 @@ std::optional<PlanRecord> read_record(std::string_view file, std::string_view id
   return record;
 }
 
-PlanRecords::PlanRecords(std::string directory, const Target& target,
+PlanRecords::PlanRecords(std::string directory, const Target& target, std::string_view makers,
                          const KernelFolderLimits& limits)
-    : path_(fmt::format("{}/{}", directory, kContent.folder)),
-      folder_(std::move(directory), limits, kContent) {
-  const Hardware& hardware = target.hardware;
-  identity_ = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {}\n", ANNEAL_VERSION,
-                          ANNEAL_PLANNER_REVISION, codegen_identity(), target.triple, target.cpu,
-                          target.features, hardware.vector_bytes, hardware.vector_registers,
-                          hardware.l1_bytes, hardware.l2_bytes, hardware.l3_bytes);
-}
+    : identity_(fmt::format("{}\n{}\n{}\n{}", ANNEAL_VERSION, ANNEAL_PLANNER_REVISION, makers,
+                            text_of(target))),
+      path_(fmt::format("{}/{}", directory, kContent.folder)),
+      folder_(std::move(directory), limits, kContent) {}
 
 std::string PlanRecords::identity_of(const KernelBody& body) const {
   return identity_ + to_text(body);
 }
 
 std::optional<PlanRecord> PlanRecords::find(const KernelBody& body) {
-  if (WithoutRecords::active()) return std::nullopt;
+  if (WithoutTunedPlans::active()) return std::nullopt;
   {
-    const std::lock_guard lock(mutex_);
-    std::error_code error;  // nobody has ever searched
-    if (known_.empty() && !std::filesystem::exists(path_, error)) return std::nullopt;
+    const Lock lock(mutex_);  // nobody has ever searched
+    if (known_.empty() && !folder_exists(path_)) return std::nullopt;
   }
   const std::string identity = identity_of(body);
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto [entry, fresh] = known_.try_emplace(identity);
   if (!fresh) return entry->second;
   if (const std::optional<std::string> file = folder_.read(key_of(identity, kFileSeed))) {
@@ -123,33 +121,8 @@ std::optional<PlanRecord> PlanRecords::find(const KernelBody& body) {
 void PlanRecords::keep(const KernelBody& body, PlanRecord record) {
   const std::string identity = identity_of(body);
   folder_.write(key_of(identity, kFileSeed), write_record(record, identity));
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   known_[identity] = std::move(record);
 }
-
-PlanRecords& plan_records() {
-  static PlanRecords records(default_cache_directory(), host_cpu_target());
-  return records;
-}
-
-void search_plans(PlanSearch search) {
-  const std::lock_guard lock(searcher().mutex);
-  searcher().search = std::move(search);
-}
-
-void run_plan_search(const Schedule& schedule, Device& device) {
-  if (searching) return;
-  const std::lock_guard lock(searcher().mutex);
-  if (!searcher().search) return;
-  struct Searching {
-    Searching() { searching = true; }
-    ~Searching() { searching = false; }
-  } const now;
-  searcher().search(schedule, device);
-}
-
-WithoutRecords::WithoutRecords() { ++without_records; }
-WithoutRecords::~WithoutRecords() { --without_records; }
-bool WithoutRecords::active() { return without_records > 0; }
 
 }  // namespace anneal

@@ -1,7 +1,7 @@
 // Layout: kernels/ab/abcdef….kernel, by the first byte of the key. What a use changes is the time
 // of modification, so finding the oldest needs no list of its own that processes would have to
 // share.
-#include "runtime/cpu/kernel_folder.h"
+#include "runtime/disk/kernel_folder.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-// The compiled kernels of this user on disk, for any number of processes: bounded, the ones that
-// were not used for longest go first. Must not know what a kernel is.
+// Compiled kernels, or what else is kept for this user on disk, for any number of processes:
+// bounded, the ones that were not used for longest go first. Must not know what a kernel is.
 #pragma once
 
 #include <cstdint>

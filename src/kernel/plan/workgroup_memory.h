@@ -1,0 +1,24 @@
+// What a plan takes of the memory of a workgroup and of its threads: known from the plan and its
+// body, so that nothing is emitted to learn whether it fits.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/plan/kernel_plan.h"
+
+namespace anneal {
+
+// Of a group whose locals take no more, all stay in the memory it shares, which is nearer.
+inline constexpr int64_t kRoomOfGroup = 16 << 10;  // bytes
+
+struct WorkgroupMemory {
+  int64_t of_group = 0, of_thread = 0;  // bytes
+  friend bool operator==(const WorkgroupMemory&, const WorkgroupMemory&) = default;
+};
+
+// As place_locals() and gpu_local_bytes() find it in the program that is emitted. `units`: matrix
+// units read f16 as they are. `own_memory`: threads may have memory of their own.
+WorkgroupMemory workgroup_memory(const KernelPlan& plan, Analysis& analysis, bool units,
+                                 bool own_memory);
+
+}  // namespace anneal
