@@ -8,6 +8,7 @@
 #include "base/call_site.h"
 #include "ir/build.h"
 #include "ir/index.h"
+#include "schedule/graph/conv_rules.h"
 
 namespace anneal {
 namespace {
@@ -64,7 +65,8 @@ CanonicalProgram::Kind CanonicalProgram::kind_of(NodeRef node) const {
         return word->is_const();
       }))
     return Kind::Draw;
-  if (kMarks.contains(node->op)) return Kind::PassThrough;
+  if (kMarks.contains(node->op))  // the target chooses between ways of a convolution later
+    return marks_convolution(node) ? Kind::Plain : Kind::PassThrough;
   if (node->op == Op::Assign && !stores_.contains(node)) return Kind::PassThrough;
   return is_number(node) ? Kind::Number : Kind::Plain;
 }

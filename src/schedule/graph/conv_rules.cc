@@ -32,12 +32,15 @@ struct MarkedConv {
   Border border;
 };
 
+bool has_other_ways(NodeRef mark, const std::vector<int64_t>& n) {
+  if (mark->rank() != 4 || n.size() != 7) return false;
+  return n == std::vector<int64_t>{1, 1, n[2], 1, 1, n[5], 1};
+}
+
 std::optional<MarkedConv> marked_conv(NodeRef mark, std::string_view name) {
   const GradientName called = gradient_name(mark);
   const std::vector<int64_t>& n = called.numbers;
-  if (called.name != name || mark->rank() != 4 || n.size() != 7) return {};
-  const std::vector<int64_t> simple{1, 1, n[2], 1, 1, n[5], 1};
-  if (n != simple) return {};
+  if (called.name != name || !has_other_ways(mark, n)) return {};
   return MarkedConv{wrap(mark->source(0)), wrap(mark->source(1)), wrap(mark->source(2)),
                     Border{n[2], n[5]}};
 }
@@ -74,6 +77,14 @@ const RuleSet kConvRules{"winograd",
                              {"conv-transpose", any_of({Op::CustomGrad}), backwards},
                              {"conv-weights", any_of({Op::CustomGrad}), to_weights},
                          }};
+
+bool marks_convolution(NodeRef node) {
+  if (node->op != Op::CustomGrad) return false;
+  const GradientName called = gradient_name(node);
+  return (called.name == "conv" || called.name == "conv_transpose" ||
+          called.name == "conv_weights") &&
+         has_other_ways(node, called.numbers);
+}
 
 std::vector<NodeRef> choose_convolutions(std::span<const NodeRef> roots,
                                          const Capabilities& capabilities, RewriteLog* log,
