@@ -17,6 +17,10 @@ extern const RuleSet kConvRules;  // "winograd"; its facts are Capabilities
 // comes before the choice keeps it.
 bool marks_convolution(NodeRef node);
 
+// Whether a node is the mark of a convolution that can be computed in another way, so that whatever
+// comes before the choice keeps it.
+bool marks_convolution(NodeRef node);
+
 std::vector<NodeRef> choose_convolutions(std::span<const NodeRef> roots,
                                          const Capabilities& capabilities,
                                          RewriteLog* log = nullptr,
