@@ -6,8 +6,12 @@
 //   ANNEAL_FUZZ_GRAPHS=400 ANNEAL_FUZZ_SEED=7 build/anneal_tests -tc="left out:*"
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -258,4 +262,22 @@ TEST_CASE("left out: every pass, choice and rule in turn, where it has something
     }
   }
   MESSAGE(runs << " runs without something");
+}
+
+TEST_CASE("left out: every name that code asks for is in a table") {
+  const std::vector<std::string> names = names_to_disable();
+  const std::regex asked("(?:is_disabled|enabled)\\(\"([^\"]+)\"");
+  int found = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(std::string(ANNEAL_SOURCE_DIR) + "/src")) {
+    if (entry.path().extension() != ".cc") continue;
+    std::ifstream file(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    for (std::sregex_iterator each(text.begin(), text.end(), asked), end; each != end; ++each) {
+      CHECK_MESSAGE(std::ranges::count(names, (*each)[1].str()) == 1,
+                    entry.path().filename().string() << " asks for " << (*each)[1].str());
+      ++found;
+    }
+  }
+  CHECK(found > 20);
 }

@@ -128,6 +128,49 @@ TEST_CASE("target: matrix units are used where precision allows it") {
   CHECK(capabilities_of(small, high).matrix_element_bytes == 0);
 }
 
+TEST_CASE("target: what the scheduler splits and turns is the target's tuning") {
+  auto schedule_of = [](const Target& target, const Tensor& tensor) {
+    const Wishes wishes{.precision = MatmulPrecision::High};
+    return schedule_for(simplify_program(std::vector<NodeRef>{tensor.node()}),
+                        capabilities_of(target, wishes));
+  };
+  auto kernels = [&](const Target& target, const Tensor& tensor) {
+    return schedule_of(target, tensor).kernels.size();
+  };
+  auto phases = [&](const Target& target, const Tensor& tensor) {
+    const Schedule schedule = schedule_of(target, tensor);
+    size_t count = 0;
+    for (const Kernel& kernel : schedule.kernels) count += kernel.phases.size();
+    return count;
+  };
+  const Tensor total = sum(input("x", {1 << 20}));
+  Target cpu = *find_target("cpu-avx512"), gpu = *find_target("webgpu-h200");
+  CHECK(phases(cpu, total) == 2);
+  cpu.tuning.schedule.least_work = 1 << 21;
+  CHECK(phases(cpu, total) == 1);
+
+  CHECK(phases(gpu, total) == 2);
+  gpu.tuning.schedule.terms_of_thread = 1 << 20;
+  gpu.tuning.schedule.least_work = 1 << 21;
+  CHECK(phases(gpu, total) == 1);
+
+  // Values that are added in turn are a second phase of their own, a sum over them is none.
+  const Tensor added =
+      scatter_add(zeros({8, 4}), 0, input("place", {200, 4}, DType::I32), input("value", {200, 4}));
+  gpu = *find_target("webgpu-h200");
+  const size_t as_sums = phases(gpu, added);
+  gpu.tuning.schedule.scatter_values = 200;
+  CHECK(phases(gpu, added) != as_sums);
+
+  // Of what goes to matrix units, the largest numbers are found before.
+  const Tensor product = matmul(input("a", {1024, 1024}), input("b", {1024, 1024}));
+  CHECK(kernels(gpu, product) == 2);
+  gpu.tuning.schedule.least_matrix_terms = 2048;
+  CHECK(kernels(gpu, product) == 1);
+  gpu.tuning.schedule = {.least_matrix_side = 2048};
+  CHECK(kernels(gpu, product) == 1);
+}
+
 TEST_CASE("target: the memory budget decides what is stored, and nothing else does") {
   const Target& target = *find_target("webgpu-h200");
   const Tensor q = input("q", {8, 4096, 64}), k = input("k", {8, 4096, 64}),

@@ -1,8 +1,8 @@
 // What things cost and from where on something pays: every number that the scheduler chooses by,
 // with its unit. Nanoseconds are those of one fast core; a choice compares them with each other,
-// so that only their relations matter. Numbers that differ between targets are in their Tuning
-// (target/target.h); those that were measured on one machine are in target/schedule_tuning.h, and
-// sizes of tiles of products in target/workgroup_tiles.h. Sizes that are symbolic count at their
+// so that only their relations matter. Numbers that were measured on one machine are data of its
+// target (target/schedule_tuning.h, and Tuning in target/target.h); sizes of tiles of products are
+// in target/workgroup_tiles.h. Sizes that are symbolic count at their
 // largest.
 #pragma once
 

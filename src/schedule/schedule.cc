@@ -136,8 +136,8 @@ namespace {
 
 // ---- the passes
 
-void reduce_all_scatters(Scheduling& state, const ScheduleOptions&) {
-  state.roots = scatters_as_reductions(state.roots);
+void reduce_all_scatters(Scheduling& state, const ScheduleOptions& options) {
+  state.roots = scatters_as_reductions(state.roots, options.capabilities.schedule);
 }
 
 template <bool (*question)(const Capabilities&)>

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "target/schedule_tuning.h"
+
 namespace anneal {
 
 struct Capabilities {
@@ -49,6 +51,7 @@ struct Capabilities {
   // Winograd's convolutions pay from so many channels on, of input and of output, and from so many
   // tiles of the result.
   int64_t winograd_channels = 16, winograd_tiles = 16;
+  ScheduleTuning schedule = {};
   int64_t streaming_bytes = INT64_MAX;  // what is as large is in no cache when it is read again
 
   friend bool operator==(const Capabilities&, const Capabilities&) = default;

@@ -1,13 +1,14 @@
-// From where on the scheduler does something that pays on some machines: counts that were measured,
-// on the processor of cpu-avx512 where cores share the cells of a kernel, on an H200 where threads
-// do. Other targets take the same.
+// From where on the scheduler does something that pays on some machines, and how much of it: a part
+// of a target's Tuning. The numbers here were measured on the processor of cpu-avx512 where cores
+// share the cells of a kernel, on an H200 where threads do; no other target has its own yet.
 #pragma once
 
 namespace anneal {
 
-// When sums of many terms for few results are made in pieces, which a second phase adds up, and in
-// how many. Work is terms of all results together.
-struct SplitReduceTuning {
+struct ScheduleTuning {
+  // ---- sums of many terms for few results, in pieces that a second phase adds up. Work is terms
+  // of all results together.
+
   // Where cores share the cells of a kernel: fewer results leave some idle, less work is not worth
   // a second phase. Blocks of a product share its operands, so that it takes more of both.
   double few_results = 512, few_results_of_product = 1 << 14;
@@ -29,16 +30,17 @@ struct SplitReduceTuning {
   double terms_of_workgroup = 64, fewest_workgroups = 2;
   double few_workgroups = 128, busy_workgroups = 256, many_workgroups = 512;
   double many_workgroups_of_matrices = 1024;
+
+  // ---- additions at computed places that become sums which look for their values, where threads
+  // are many: of so few results, as a busy device adds up so many elements in the time that one
+  // value is added in its turn; and of more values than may take turns.
+  double scatter_results = 1 << 21, scatter_values = 64;
+
+  // ---- products that are worth a matrix unit: rows or columns, and terms. Below them the largest
+  // numbers take longer to find than is won.
+  double least_matrix_side = 128, least_matrix_terms = 64;
+
+  friend bool operator==(const ScheduleTuning&, const ScheduleTuning&) = default;
 };
-inline constexpr SplitReduceTuning kSplitReduce;
-
-// Where threads are many, additions at computed places become sums that look for their values: of
-// so few results, as a busy device adds up so many elements in the time that one value is added in
-// its turn; and of more values than may take turns.
-inline constexpr double kScatterResults = 1 << 21, kScatterValues = 64;
-
-// Rows or columns, and terms, of a product that is worth a matrix unit: below them the largest
-// numbers take longer to find than is won.
-inline constexpr double kLeastMatrixSide = 128, kLeastMatrixTerms = 64;
 
 }  // namespace anneal

@@ -91,6 +91,7 @@ Capabilities capabilities_of(const Target& target, const Wishes& wishes) {
   capabilities.least_matrix_work = tuning.least_matrix_work;
   capabilities.winograd_channels = tuning.winograd_channels;
   capabilities.winograd_tiles = tuning.winograd_tiles;
+  capabilities.schedule = tuning.schedule;
   capabilities.arena_bytes = hardware.max_buffer_bytes;
   for (int64_t room : {hardware.memory_bytes, wishes.memory_bytes})
     if (room > 0) capabilities.arena_bytes = std::min(capabilities.arena_bytes, room);

@@ -76,6 +76,7 @@ struct Tuning {
   double least_matrix_work = 1 << 29;    // multiplications that are worth a matrix unit
   // Fewer channels do not fill vectors, fewer tiles do not make up for transforming the weights.
   int64_t winograd_channels = 16, winograd_tiles = 16;
+  ScheduleTuning schedule = {};
   // For tests: kernels for a matrix unit that is not there, with what it does written out.
   bool emulate_matrix_unit = false;
 

@@ -14,7 +14,6 @@
 #include "rewrite/local_rules.h"
 #include "schedule/cost.h"
 #include "symbolic/bounds.h"
-#include "target/schedule_tuning.h"
 
 namespace anneal {
 namespace {
@@ -79,6 +78,7 @@ class Splitter {
         flow_(flow),
         eagerness_(options.threshold_scale),
         least_work_(options.capabilities.least_matrix_work),
+        tuning_(options.capabilities.schedule),
         most_buffers_(static_cast<size_t>(options.capabilities.max_buffers)) {}
 
   void run() {
@@ -188,10 +188,10 @@ class Splitter {
     for (const AxisSet& side : {axes.rows, axes.columns}) {
       double elements = eagerness_;
       for (size_t axis : results(side)) elements *= size_estimate(fragment().axes[axis].size);
-      if (elements < kLeastMatrixSide) return false;
+      if (elements < tuning_.least_matrix_side) return false;
       work *= elements;
     }
-    return terms >= kLeastMatrixTerms && work * terms >= least_work_;
+    return terms >= tuning_.least_matrix_terms && work * terms >= least_work_;
   }
 
   NodeRef split(NodeRef sum) {
@@ -273,6 +273,7 @@ class Splitter {
   Rangified& program_;
   Dataflow& flow_;
   double eagerness_, least_work_;
+  const ScheduleTuning& tuning_;
   size_t most_buffers_;
   size_t number_ = 0;  // of the fragment that is looked at
   std::map<NodeRef, Found> found_;

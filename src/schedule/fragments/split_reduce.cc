@@ -17,7 +17,6 @@
 #include "schedule/cost.h"
 #include "symbolic/bounds.h"
 #include "symbolic/simplify.h"
-#include "target/schedule_tuning.h"
 #include "target/workgroup_tiles.h"
 
 namespace anneal {
@@ -79,12 +78,13 @@ class Splitter {
         memory_(memory),
         eagerness_(options.threshold_scale),
         most_buffers_(static_cast<size_t>(options.capabilities.max_buffers)),
+        tuning_(options.capabilities.schedule),
         parallel_(static_cast<double>(options.capabilities.parallel_threads)),
         // Terms that a group copies at least.
         block_(options.capabilities.matrix_element_bytes > 0 ? kMatrixKTiles[0] : kShortKTile),
         many_workgroups_(options.capabilities.matrix_element_bytes > 0
-                             ? kSplitReduce.many_workgroups_of_matrices
-                             : kSplitReduce.many_workgroups) {}
+                             ? tuning_.many_workgroups_of_matrices
+                             : tuning_.many_workgroups) {}
 
   void run() {
     if (fragment_.phases.size() != 1 || !fragment_.tiles.empty()) return;
@@ -97,22 +97,21 @@ class Splitter {
     space_.assign(store_axes(stores[0]).begin(), store_axes(stores[0]).end());
     double results = 1;
     for (NodeRef axis : space_) results *= size_estimate(size_of(axis));
-    const bool many = results > kSplitReduce.few_results;
+    const bool many = results > tuning_.few_results;
     // Where every result is a thread's, few are fewer than there could be threads.
-    bool idle =
-        parallel_ > 0 && results <= parallel_ * kSplitReduce.idle_part && !fragment_.is_product;
-    const double wanted = kSplitReduce.waiting_threads * parallel_;
+    bool idle = parallel_ > 0 && results <= parallel_ * tuning_.idle_part && !fragment_.is_product;
+    const double wanted = tuning_.waiting_threads * parallel_;
     bool long_sums = false;
     for (NodeRef reduction : outermost_reductions(stores))
-      long_sums = long_sums || elements_of(reduction) >= kSplitReduce.many_terms;
+      long_sums = long_sums || elements_of(reduction) >= tuning_.many_terms;
     if (parallel_ > 0 && results <= parallel_ && !fragment_.is_product) idle = idle || long_sums;
     // So are groups that have a rectangle of a product each.
     const double groups = results / (kLargestTile.rows() * kLargestTile.columns());
     const bool idle_groups =
         parallel_ > 0 && fragment_.is_product &&
-        groups <= (long_sums ? kSplitReduce.many_workgroups / 2 : kSplitReduce.few_workgroups);
+        groups <= (long_sums ? tuning_.many_workgroups / 2 : tuning_.few_workgroups);
     if (many && !idle && !idle_groups &&
-        (!fragment_.is_product || results > kSplitReduce.few_results_of_product))
+        (!fragment_.is_product || results > tuning_.few_results_of_product))
       return;
     reductions_ = outermost_reductions(stores);
     // One that another one needs would have to wait for it.
@@ -122,20 +121,20 @@ class Splitter {
     double work = 0;
     for (NodeRef reduction : reductions_) work = std::max(work, results * elements_of(reduction));
     work *= eagerness_;
-    if (idle && work >= results * kSplitReduce.terms_of_thread * kSplitReduce.fewest_threads)
-      return split(std::clamp(std::min(wanted / results, kSplitReduce.most_pieces_of_threads), 2.0,
-                              std::ceil(work / results / kSplitReduce.terms_of_thread)));
+    if (idle && work >= results * tuning_.terms_of_thread * tuning_.fewest_threads)
+      return split(std::clamp(std::min(wanted / results, tuning_.most_pieces_of_threads), 2.0,
+                              std::ceil(work / results / tuning_.terms_of_thread)));
     if (const double terms = work / results;
-        idle_groups && terms >= kSplitReduce.terms_of_workgroup * kSplitReduce.fewest_workgroups) {
+        idle_groups && terms >= tuning_.terms_of_workgroup * tuning_.fewest_workgroups) {
       const double wanted_groups =
-          terms >= kSplitReduce.many_terms ? many_workgroups_ : kSplitReduce.busy_workgroups;
-      return split(std::clamp(wanted_groups / groups, 2.0,
-                              std::floor(terms / kSplitReduce.terms_of_workgroup)));
+          terms >= tuning_.many_terms ? many_workgroups_ : tuning_.busy_workgroups;
+      return split(
+          std::clamp(wanted_groups / groups, 2.0, std::floor(terms / tuning_.terms_of_workgroup)));
     }
     if (idle || idle_groups) return;
-    if (work < (many ? kSplitReduce.least_work_of_product : kSplitReduce.least_work)) return;
-    split(many ? kSplitReduce.pieces_of_product
-               : std::min(kSplitReduce.most_pieces, std::ceil(work / kSplitReduce.work_of_piece)));
+    if (work < (many ? tuning_.least_work_of_product : tuning_.least_work)) return;
+    split(many ? tuning_.pieces_of_product
+               : std::min(tuning_.most_pieces, std::ceil(work / tuning_.work_of_piece)));
   }
 
  private:
@@ -224,8 +223,7 @@ class Splitter {
     const bool nested = std::ranges::any_of(topological_order({&reduction, 1}), [&](NodeRef node) {
       return node != reduction && is_reduce_over(node->op);
     });
-    if (parallel_ > 0 && space_.empty() && !nested &&
-        elements_of(reduction) <= kSplitReduce.few_terms)
+    if (parallel_ > 0 && space_.empty() && !nested && elements_of(reduction) <= tuning_.few_terms)
       return;
     std::vector<NodeRef> axes(reduction->sources().begin() + 1, reduction->sources().end());
     double longest = 0;
@@ -321,6 +319,7 @@ class Splitter {
   double eagerness_;
   size_t most_buffers_;
   std::vector<std::tuple<NodeRef, int64_t, Pieces>> known_pieces_;
+  const ScheduleTuning& tuning_;
   double parallel_;  // threads that keep the device busy; 0: lanes are no threads
   int64_t block_;
   double many_workgroups_;

@@ -4,20 +4,19 @@
 #include "ir/index.h"
 #include "rewrite/local_rules.h"
 #include "schedule/cost.h"
-#include "target/schedule_tuning.h"
 
 namespace anneal {
 namespace {
 
-bool is_worth_spreading(NodeRef node) {
+bool is_worth_spreading(NodeRef node, const ScheduleTuning& tuning) {
   if (node->op != Op::ScatterAdd) return false;
   const DType dtype = node->dtype, place = node->source(1)->dtype;
   const bool plain = dtype == DType::F32 || dtype == DType::I32 || dtype == DType::U32;
   // Places of other dtypes might be the same as others when they are compared as i32.
   const bool places = place == DType::I32 || (is_int(place) && byte_size(place) < 4);
   const auto axis = static_cast<size_t>(node->arg.axis);
-  return plain && places && element_estimate(*node->shape) <= kScatterResults &&
-         size_estimate(node->source(1)->dim(axis)) > kScatterValues;
+  return plain && places && element_estimate(*node->shape) <= tuning.scatter_results &&
+         size_estimate(node->source(1)->dim(axis)) > tuning.scatter_values;
 }
 
 // target + the sum over k of where(places[k] == v, values[k], 0), at every v of the axis.
@@ -40,11 +39,11 @@ NodeRef as_sum(NodeRef target, NodeRef places, NodeRef values, int64_t axis) {
   return make(Op::Add, {target, make_tail(Op::Reshape, sum, target->shape->dims())});
 }
 
-struct Nothing {};
-const LocalRules<const Nothing> kRules{
+const LocalRules<const ScheduleTuning> kRules{
     "scatter-as-reduction",
-    {{"sum-over-values", any_of({Op::ScatterAdd}), [](NodeRef node, NodeRef image, const Nothing&) {
-        return is_worth_spreading(node)
+    {{"sum-over-values", any_of({Op::ScatterAdd}),
+      [](NodeRef node, NodeRef image, const ScheduleTuning& tuning) {
+        return is_worth_spreading(node, tuning)
                    ? as_sum(image->source(0), image->source(1), image->source(2), image->arg.axis)
                    : unchanged;
       }}}};
@@ -53,9 +52,9 @@ const LocalRules<const Nothing> kRules{
 
 std::vector<std::string_view> scatter_rules() { return kRules.rule_names(); }
 
-std::vector<NodeRef> scatters_as_reductions(std::span<const NodeRef> roots) {
-  const Nothing nothing;
-  return rewrite_once(roots, kRules, nothing);
+std::vector<NodeRef> scatters_as_reductions(std::span<const NodeRef> roots,
+                                            const ScheduleTuning& tuning) {
+  return rewrite_once(roots, kRules, tuning);
 }
 
 }  // namespace anneal
