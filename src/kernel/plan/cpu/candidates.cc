@@ -15,10 +15,6 @@
 namespace anneal {
 namespace {
 
-// Of a register tile: fewer sums wait for each other.
-constexpr int kFewestSums = 8, kMostRowCopies = 16, kMostVectors = 4;
-constexpr int64_t kDeepestOfAll = 4096;
-
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool is_summed_in_rows(const ProductPlan& plan) { return !plan.rows.axes.empty(); }

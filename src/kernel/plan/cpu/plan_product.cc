@@ -31,8 +31,8 @@ void CpuPlanner::choose_product_tile(ProductPlan& plan, const ProductPins& pins)
     return;
   }
   double least = 1e300;
-  for (int vectors = 1; vectors <= std::min<int64_t>(4, across); ++vectors)
-    for (int count = 1; count <= std::min<int64_t>(16, down); ++count) {
+  for (int vectors = 1; vectors <= std::min<int64_t>(kMostVectors, across); ++vectors)
+    for (int count = 1; count <= std::min<int64_t>(kMostRowCopies, down); ++count) {
       // The sums, the vectors they need and the element that is spread over lanes.
       if (heads * count * vectors + vectors + 1 > capabilities_.vector_registers) break;
       const double full = static_cast<double>(round_up(down, count));
