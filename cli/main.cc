@@ -363,7 +363,7 @@ struct CommandLine {
     add_scope(command, o.forward);
     add_text(command, "--budget", o.budget, "TIME", "to search in, as 30s or 2m (30s)");
     add_count(command, "--threads", o.threads, kThreads, "of the CPU (all cores)");
-    add_text(command, "--device", o.device, "NAME", devices_text());
+    add_device(command, o.device);
     add_json(command, o.json);
   }
 

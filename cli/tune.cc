@@ -119,13 +119,13 @@ void write_json(const models::ProgramRow& row, const TuneReport& report) {
         "\n");
 }
 
-void check_device(Device& device) {
+}  // namespace
+
+void check_tunable(Device& device) {
   if (!device.tuned_plans())
     throw UsageError(fmt::format("the device \"{}\" takes no other plans", device.name()),
                      "add --device cpu");
 }
-
-}  // namespace
 
 double parse_budget(const std::string& text) {
   double value = 0;
@@ -145,7 +145,7 @@ void tune(const TuneCommandOptions& options) {
   if (options.threads > 0) set_threads(options.threads);
   const ChosenDevice chosen(options.device);
   Device& device = chosen.kernel_device();
-  check_device(device);
+  check_tunable(device);
   if (default_cache_directory().empty())
     throw UserError("what is found has no place: nothing is kept on disk",
                     "unset ANNEAL_CACHE, or name a folder in ANNEAL_CACHE_DIR", {});
@@ -157,8 +157,7 @@ void tune(const TuneCommandOptions& options) {
   options.json ? write_json(row, report) : write_text(row, listing, report);
 }
 
-TuneWhileCompiling::TuneWhileCompiling(Device& device, double seconds) {
-  check_device(device);
+TuneWhileCompiling::TuneWhileCompiling(double seconds) {
   search_plans([left = seconds](const Schedule& schedule, Device& on) mutable {
     if (left <= 0) return;
     const TuneReport report =

@@ -22,11 +22,14 @@ void tune(const TuneCommandOptions& options);
 // "30s", "2m", "45": seconds. A UsageError where it is neither.
 double parse_budget(const std::string& text);
 
-// While it lives, what is compiled is tuned first, all of it within one budget; a line on standard
-// error says what came of it. A UsageError where the device is none whose plans are searched.
+// A UsageError where the device is none whose plans are searched.
+void check_tunable(Device& device);
+
+// While it lives, what is compiled for such a device is tuned first, all of it within one budget; a
+// line on standard error says what came of it.
 class TuneWhileCompiling {
  public:
-  TuneWhileCompiling(Device& device, double seconds);
+  explicit TuneWhileCompiling(double seconds);
   ~TuneWhileCompiling();
   TuneWhileCompiling(const TuneWhileCompiling&) = delete;
   TuneWhileCompiling& operator=(const TuneWhileCompiling&) = delete;

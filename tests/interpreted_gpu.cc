@@ -11,7 +11,7 @@
 #include "ir/interpreter.h"
 #include "kernel/gpu/passes.h"
 #include "program_interpreter.h"
-#include "runtime/gpu/executable.h"
+#include "runtime/gpu/bench.h"
 
 namespace anneal {
 namespace {
@@ -135,6 +135,10 @@ std::unique_ptr<Executable> InterpretedGpu::compile(const Schedule& schedule,
                                                     std::span<const NodeRef> variables) {
   return gpu::make_executable([current = current_] { return *current; }, schedule, variables,
                               capabilities_);
+}
+
+std::unique_ptr<KernelBench> InterpretedGpu::kernel_bench() {
+  return gpu::make_bench([current = current_] { return *current; }, *this);
 }
 
 std::unique_ptr<DeviceMemory> InterpretedGpu::allocate(int64_t bytes) {

@@ -27,6 +27,8 @@ class InterpretedGpu : public Device {
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override;
   int64_t available_bytes() const override { return int64_t{1} << 30; }
   bool shares_host_memory() const override { return false; }
+  bool has_clock() const override { return false; }
+  std::unique_ptr<KernelBench> kernel_bench() override;
   void copy_in(std::span<const std::byte> from, BufferRef to) override;
   void copy_out(BufferRef from, std::span<std::byte> to) override;
 

@@ -8,13 +8,9 @@
 #include <doctest/doctest.h>
 
 #include "codegen/target_kernels.h"
-#include "kernel/gpu/passes.h"
-#include "kernel/gpu/place_locals.h"
 #include "kernel/lower.h"
 #include "kernel/plan/plan_check.h"
 #include "kernel/plan/plan_text.h"
-#include "kernel/plan/workgroup_memory.h"
-#include "kernel/planned_body.h"
 #include "kernel/program/program_content.h"
 #include "replay.h"
 #include "runtime/program/distinct_bodies.h"
@@ -100,44 +96,6 @@ TEST_CASE("plans: text is read back as the same plan, and memory is what emissio
     });
   CHECK(plans > 100);
   CHECK(with_memory > 20);
-}
-
-TEST_CASE("plans: what a workgroup's takes of memory is what its program does") {
-  size_t plans = 0, shared = 0, own = 0;
-  auto check = [&](const KernelBody& body, const LowerOptions& options) {
-    PlannedBody planned = plan_body(body, options);
-    if (planned.is_empty()) return;
-    const bool units = options.capabilities.matrix_element_bytes == 2;
-    const WorkgroupMemory memory = workgroup_memory(planned.plan, *planned.analysis, units, true);
-    CAPTURE(summary(planned.plan, *planned.analysis));
-    Program program = lower(planned, false).program;
-    lanes_to_threads(program);
-    place_locals(program);
-    const LocalBytes bytes = gpu_local_bytes(program, units);
-    CHECK(memory.of_group == bytes.of_group);
-    CHECK(memory.of_thread == bytes.of_thread);
-    ++plans;
-    shared += bytes.of_group > 0 ? 1 : 0;
-    own += bytes.of_thread > 0 ? 1 : 0;
-  };
-  for (const ReplayProgram& program : replay_programs())
-    for_all_bodies(program.name, [&](const KernelBody& body, const LowerOptions& options) {
-      if (options.capabilities.workgroup_threads == 0) return;
-      check(body, options);
-      if (body.tiles.empty() && body.stores.size() == 1) return;
-      // As where it did not fit.
-      LowerOptions less = options;
-      less.capabilities.fast_memory_bytes /= 4;
-      less.capabilities.nearest_memory_bytes /= 4;
-      less.capabilities.tile_memory_bytes /= 4;
-      check(body, less);
-      less.disabled = {"stage", "online-reduction"};
-      check(body, less);
-    });
-  MESSAGE(plans << " plans, " << shared << " with shared memory, " << own << " with own");
-  CHECK(plans > 500);
-  CHECK(shared > 200);
-  CHECK(own > 0);
 }
 
 TEST_CASE("plans: candidates are legal, differ, and are emitted as given") {

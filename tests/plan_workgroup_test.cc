@@ -14,9 +14,16 @@
 #include "codegen/target_kernels.h"
 #include "kernel/gpu/gpu_kernel.h"
 #include "kernel/gpu/passes.h"
+#include "kernel/gpu/place_locals.h"
+#include "kernel/plan/plan_text.h"
+#include "kernel/plan/workgroup_memory.h"
+#include "kernel/planned_body.h"
 #include "kernel/program/program_content.h"
 #include "lower_check.h"
 #include "program_interpreter.h"
+#include "random_graph.h"
+#include "replay.h"
+#include "runtime/program/distinct_bodies.h"
 #include "symbolic/bounds.h"
 #include "tensor/lift.h"
 #include "transform/simplify.h"
@@ -64,6 +71,47 @@ double largest_difference(const std::vector<Value>& a, const std::vector<Value>&
     }
   return largest;
 }
+
+// Whether what a plan says it takes is what its program does.
+struct MemoryCheck {
+  size_t plans = 0, shared = 0, own = 0;
+
+  void operator()(const KernelBody& body, const LowerOptions& options) {
+    check(body, options);
+    if (body.tiles.empty() && body.stores.size() == 1) return;
+    // As where it did not fit.
+    LowerOptions less = options;
+    less.capabilities.fast_memory_bytes /= 4;
+    less.capabilities.nearest_memory_bytes /= 4;
+    less.capabilities.tile_memory_bytes /= 4;
+    check(body, less);
+    less.disabled = {"stage", "online-reduction"};
+    check(body, less);
+  }
+  void check(const KernelBody& body, const LowerOptions& options) {
+    PlannedBody planned = plan_body(body, options);
+    if (planned.is_empty()) return;
+    const bool units = options.capabilities.matrix_element_bytes == 2;
+    const WorkgroupMemory memory = workgroup_memory(planned.plan, *planned.analysis, units, true);
+    CAPTURE(summary(planned.plan, *planned.analysis));
+    Program program = lower(planned, false).program;
+    lanes_to_threads(program);
+    place_locals(program);
+    const LocalBytes bytes = gpu_local_bytes(program, units);
+    CHECK(memory.of_group == bytes.of_group);
+    CHECK(memory.of_thread == bytes.of_thread);
+    ++plans;
+    shared += bytes.of_group > 0 ? 1 : 0;
+    own += bytes.of_thread > 0 ? 1 : 0;
+  }
+  // Of all kernels of a program, in its graph.
+  void operator()(std::span<const NodeRef> roots, const Capabilities& capabilities) {
+    const Schedule schedule = schedule_for(simplified_for(roots, capabilities), capabilities);
+    GraphScope scope(*schedule.graph);
+    for (const KernelBody* body : distinct_bodies(schedule).bodies)
+      (*this)(*body, {.capabilities = capabilities});
+  }
+};
 
 std::string first_word(const std::string& text) { return text.substr(0, text.find(' ')); }
 
@@ -161,4 +209,27 @@ TEST_CASE("plans of workgroups: what is none of them is refused, and the planner
                  CHECK(lower_for(body, given).refused != "");
                }
              });
+}
+
+TEST_CASE("plans of workgroups: what they take of memory is what their programs do") {
+  MemoryCheck check;
+  for (const ReplayTarget& target : replay_targets()) {
+    if (target.capabilities.workgroup_threads == 0) continue;
+    CAPTURE(target.name);
+    for (const ReplayProgram& program : replay_programs()) {
+      CAPTURE(program.name);
+      Graph graph;
+      GraphScope scope(graph);
+      check(program.build(), target.capabilities);
+    }
+    for (uint64_t seed = 0; seed < 60; ++seed) {
+      CAPTURE(seed);
+      Graph graph;
+      GraphScope scope(graph);
+      check(random_graph(seed, {.f64 = false}), target.capabilities);
+    }
+  }
+  CHECK(check.plans > 2000);
+  CHECK(check.shared > 1000);
+  CHECK(check.own > 20);
 }

@@ -143,9 +143,11 @@ class Training {
 int train(const TrainOptions& options) {
   const double budget = parse_budget(options.budget);
   const ChosenDevice device(options.run.device);
-  std::optional<TuneWhileCompiling> tuning;
-  if (options.tune) tuning.emplace(device.kernel_device(), budget);
+  if (options.tune) check_tunable(device.kernel_device());
   const OpenedRun run = open_run(options.run);
+  // What runs once, to make the model, is not worth a search.
+  std::optional<TuneWhileCompiling> tuning;
+  if (options.tune) tuning.emplace(budget);
   return Training(options, run.settings, *run.task, run.step).run();
 }
 

@@ -36,6 +36,11 @@ double tolerance_of(DType dtype) {  // of a float
 }
 
 double number_at(DType dtype, const std::byte* at) {
+  if (dtype == DType::F32) {  // of most, and there are many
+    float single = 0;
+    std::memcpy(&single, at, sizeof(float));
+    return static_cast<double>(single);
+  }
   uint64_t code = 0;
   std::memcpy(&code, at, byte_size(dtype));
   return is_float(dtype) ? decode(dtype, code) : static_cast<double>(code);

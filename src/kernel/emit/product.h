@@ -1,5 +1,5 @@
 // Emits a product: packs operands into memory of the cell, sums tiles in registers, applies what
-// follows. Chooses nothing: see plan_product.cc.
+// follows. Chooses nothing: see plan/cpu/plan_product.cc.
 #pragma once
 
 #include "kernel/emit/emit.h"

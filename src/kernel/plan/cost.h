@@ -113,6 +113,10 @@ inline constexpr int64_t kTermsOfMatrices = 1536;
 // What the cell's memory may take, to what stays in the cache of a core.
 inline constexpr int64_t kMostMemory = 4;
 
+// The largest register tile; and of what a search tries, where fewer sums would wait for each
+// other.
+inline constexpr int kMostRowCopies = 16, kMostVectors = 4, kFewestSums = 8;
+inline constexpr int64_t kDeepestOfAll = 4096;  // steps of a k tile that a search tries
 // Of a register tile, in rows and vectors: what a step of the sum takes, in steps.
 struct RegisterTile {
   int rows, vectors, heads;

@@ -1,27 +1,19 @@
 // How a body with tiles runs: a cell is a few rows, which are the lanes of all it does. Rows then
 // need no sums across lanes, and what all rows share is read once for them.
 #include <algorithm>
-#include <bit>
 
+#include "kernel/plan/body_planner.h"
 #include "kernel/plan/cost.h"
-#include "kernel/plan/plan.h"
 
 namespace anneal {
-CellPlan Planner::plan_tiles() {
+CellPlan BodyPlanner::plan_tiles() {
   const KernelBody& body = analysis_.body();
   CellPlan plan;
   const bool vectors = enabled("vectorise"), unrolled = enabled("unroll");
   for (NodeRef variable : body.tile_axes) plan.grid.push_back({analysis_.number(variable), 1, {}});
   GridAxis& rows = plan.grid.back();
   if (vectors) rows.tile.lanes = std::max(1, capabilities_.vector_bytes / 4);
-  if (vectors && !is_simd()) {
-    const auto count =
-        static_cast<uint64_t>(std::max<int64_t>(1, analysis_.expected_size(rows.axis)));
-    if (pins_.threads > 0) rows.tile.lanes = pins_.threads;
-    rows.tile.lanes = static_cast<int>(
-        std::clamp<uint64_t>(std::bit_ceil(count), 2, static_cast<uint64_t>(rows.tile.lanes)));
-    lanes_ = rows.tile.lanes;  // of sums that rows share, too: a group has one number of threads
-  }
+  if (vectors) choose_row_lanes(rows);
   const int64_t multiple = analysis_.size_multiple(rows.axis);
   if (unrolled && multiple % (kRowVectors * rows.tile.lanes) == 0) rows.tile.copies = kRowVectors;
   rows.block = rows.tile.elements();
@@ -42,7 +34,7 @@ CellPlan Planner::plan_tiles() {
       inner.tile.copies = std::min(sums ? kSumCopies : kPlainCopies, most_copies(nodes.size()));
       // Rows that are brought into a tile are read as they lie, and turned.
       NodeRef value = store->source(3);
-      const bool turned = is_simd() && value->op == Op::Load && rows.tile.lanes > 1 &&
+      const bool turned = has_vectors() && value->op == Op::Load && rows.tile.lanes > 1 &&
                           analysis_.size_multiple(inner.axis) % rows.tile.lanes == 0 &&
                           stride_of(analysis_, value, inner.axis) == Stride::Unit &&
                           stride_of(analysis_, value, rows.axis) == Stride::Other;

@@ -25,6 +25,9 @@ struct Region {
 std::vector<Region> regions_of(Analysis& analysis, const std::vector<std::vector<NodeRef>>& groups,
                                const AxisSet& common);
 
+inline bool is_access(NodeRef node) {
+  return node->op == Op::Load || node->op == Op::Store || node->op == Op::StoreAdd;
+}
 // Of a load or store, along an axis.
 Stride stride_of(Analysis& analysis, NodeRef access, size_t axis);
 

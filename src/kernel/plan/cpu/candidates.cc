@@ -1,5 +1,5 @@
-// Other ways to run a body than the planner's own, for those who measure: products differ by the
-// register tile, the k tile and the blocks of cells, other loops by the blocks alone. What a
+// Other ways to run a body on a CPU than the planner's own, for those who measure: products differ
+// by the register tile, the k tile and the blocks of cells, other loops by the blocks alone. What a
 // candidate is made of is given, and the rest chosen as ever, so that all of them compute the same.
 #include <algorithm>
 #include <cmath>
@@ -8,16 +8,12 @@
 #include <fmt/format.h>
 
 #include "kernel/plan/cost.h"
-#include "kernel/plan/plan.h"
+#include "kernel/plan/cpu/cpu_planner.h"
 #include "kernel/plan/plan_check.h"
 #include "kernel/plan/plan_text.h"
 
 namespace anneal {
 namespace {
-
-// Of a register tile: fewer sums wait for each other.
-constexpr int kFewestSums = 8, kMostRowCopies = 16, kMostVectors = 4;
-constexpr int64_t kDeepestOfAll = 4096;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -27,7 +23,7 @@ bool is_summed_in_rows(const ProductPlan& plan) { return !plan.rows.axes.empty()
 
 // ---- what plans take
 
-double Planner::imbalance(std::span<const GridAxis> grid) const {
+double CpuPlanner::imbalance(std::span<const GridAxis> grid) const {
   double cells = 1;
   for (const GridAxis& axis : grid)
     cells *= static_cast<double>(ceil_div(analysis_.expected_size(axis.axis), axis.block));
@@ -35,7 +31,7 @@ double Planner::imbalance(std::span<const GridAxis> grid) const {
   return std::ceil(each) / each;
 }
 
-double Planner::product_nanoseconds(const ProductPlan& plan) {
+double CpuPlanner::product_nanoseconds(const ProductPlan& plan) {
   const auto rounded = [](double size, int step) { return std::ceil(size / step) * step; };
   const double rows = rounded(extent(plan.rows.axes), plan.rows.tile.copies);
   const double vectors =
@@ -69,7 +65,7 @@ double Planner::product_nanoseconds(const ProductPlan& plan) {
   return steps / kStepsPerNanosecond / capabilities_.cores * imbalance(plan.grid);
 }
 
-double Planner::cell_nanoseconds(const CellPlan& plan, bool row_lanes) {
+double CpuPlanner::cell_nanoseconds(const CellPlan& plan, bool row_lanes) {
   if (groups_.empty()) return 0;
   const size_t vector_axis = row_lanes ? plan.grid.back().axis : choose_vector_axis(common_axes());
   double cells = 1;
@@ -79,8 +75,7 @@ double Planner::cell_nanoseconds(const CellPlan& plan, bool row_lanes) {
          imbalance(plan.grid);
 }
 
-double Planner::nanoseconds(const KernelPlan& plan) {
-  if (!is_simd()) return workgroup_nanoseconds(plan);
+double CpuPlanner::nanoseconds(const KernelPlan& plan) {
   if (const auto* product = std::get_if<ProductPlan>(&plan.kind);
       product && is_summed_in_rows(*product))
     return product_nanoseconds(*product);
@@ -91,14 +86,14 @@ double Planner::nanoseconds(const KernelPlan& plan) {
 
 // ---- others than the one that was chosen
 
-ProductPins Planner::pins_of(const ProductPlan& plan) {
+ProductPins CpuPlanner::pins_of(const ProductPlan& plan) {
   ProductPins pins{plan.rows.tile.copies, plan.columns.tile.copies, plan.depth};
   for (const GridAxis& axis : plan.grid) pins.blocks.push_back(axis.block);
   return pins;
 }
 
 // What holds of every plan that plan_product() makes with pins, besides what follows from them.
-std::string Planner::why_not_legal(const ProductPlan& plan) {
+std::string CpuPlanner::why_not_legal(const ProductPlan& plan) {
   if (const int all = registers({.kind = plan}); all > capabilities_.vector_registers)
     return fmt::format("it fills {} registers of {}", all, capabilities_.vector_registers);
   if (plan.rows.tile.copies > kMostRowCopies || plan.columns.tile.copies > kMostVectors)
@@ -129,12 +124,11 @@ std::string Planner::why_not_legal(const ProductPlan& plan) {
   return "";
 }
 
-std::string Planner::why_not(const KernelPlan& plan, bool row_lanes) {
+std::string CpuPlanner::why_not(const KernelPlan& plan, bool row_lanes) {
   if (std::string problem = verify(plan, analysis_); !problem.empty()) return problem;
   KernelPlan own = this->plan(row_lanes);
-  if (!is_simd() && is_of_workgroup(plan, own, row_lanes)) return "";
   const auto* product = std::get_if<ProductPlan>(&plan.kind);
-  if (is_simd() && product && is_summed_in_rows(*product)) {
+  if (product && is_summed_in_rows(*product)) {
     const std::optional<ProductPlan> made = plan_product(pins_of(*product));
     if (!made) return "the body is no product";
     if (std::string problem = why_not_legal(*made); !problem.empty()) return problem;
@@ -142,8 +136,7 @@ std::string Planner::why_not(const KernelPlan& plan, bool row_lanes) {
   }
   const auto* cells = std::get_if<CellPlan>(&plan.kind);
   auto* own_cells = std::get_if<CellPlan>(&own.kind);
-  if (is_simd() && cells && own_cells && has_free_blocks() &&
-      cells->grid.size() == own_cells->grid.size())
+  if (cells && own_cells && has_free_blocks() && cells->grid.size() == own_cells->grid.size())
     for (size_t i = 0; i < cells->grid.size(); ++i)
       if (cells->grid[i].block <= most_block(own_cells->grid[i]))
         own_cells->grid[i].block = cells->grid[i].block;
@@ -152,7 +145,7 @@ std::string Planner::why_not(const KernelPlan& plan, bool row_lanes) {
              : "parts of it do not follow from the others";
 }
 
-std::vector<ProductPins> Planner::product_variants(const ProductPlan& chosen) {
+std::vector<ProductPins> CpuPlanner::product_variants(const ProductPlan& chosen) {
   std::vector<ProductPins> variants;
   std::set<int64_t> depths{chosen.depth};
   if (chosen.depth > 0) {
@@ -182,7 +175,7 @@ std::vector<ProductPins> Planner::product_variants(const ProductPlan& chosen) {
   return variants;
 }
 
-void Planner::add_products(std::vector<PlanCandidate>& all, bool row_lanes) {
+void CpuPlanner::add_products(std::vector<PlanCandidate>& all, bool row_lanes) {
   const ProductPlan own = std::get<ProductPlan>(all[0].plan.kind);
   std::set<std::string> known{to_text(all[0].plan, analysis_)};
   for (const ProductPins& pins : product_variants(own)) {
@@ -197,15 +190,15 @@ void Planner::add_products(std::vector<PlanCandidate>& all, bool row_lanes) {
 }
 
 // Rows of tiles have the block that their tiles have room for.
-bool Planner::has_free_blocks() const { return analysis_.body().tiles.empty(); }
+bool CpuPlanner::has_free_blocks() const { return analysis_.body().tiles.empty(); }
 
 // A cell with all of the axis.
-int64_t Planner::most_block(const GridAxis& axis) const {
+int64_t CpuPlanner::most_block(const GridAxis& axis) const {
   const int64_t step = axis.tile.elements();
   return ceil_div(std::max<int64_t>(1, analysis_.expected_size(axis.axis)), step) * step;
 }
 
-void Planner::add_cells(std::vector<PlanCandidate>& all, bool row_lanes) {
+void CpuPlanner::add_cells(std::vector<PlanCandidate>& all, bool row_lanes) {
   const CellPlan own = std::get<CellPlan>(all[0].plan.kind);
   for (size_t i = 0; i < own.grid.size(); ++i) {
     const int64_t step = own.grid[i].tile.elements(), tiles = own.grid[i].block / step;
@@ -221,14 +214,12 @@ void Planner::add_cells(std::vector<PlanCandidate>& all, bool row_lanes) {
   }
 }
 
-std::vector<PlanCandidate> Planner::candidates(bool row_lanes) {
+std::vector<PlanCandidate> CpuPlanner::candidates(bool row_lanes) {
   std::vector<PlanCandidate> all;
   all.push_back({plan(row_lanes)});
   all[0].nanoseconds = nanoseconds(all[0].plan);
   const auto* product = std::get_if<ProductPlan>(&all[0].plan.kind);
-  if (!is_simd())
-    add_for_workgroup(all, row_lanes);
-  else if (product && is_summed_in_rows(*product) && enabled("unroll"))
+  if (product && is_summed_in_rows(*product) && enabled("unroll"))
     add_products(all, row_lanes);
   else if (!product && has_free_blocks())
     add_cells(all, row_lanes);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernel/plan/cost.h"
-#include "kernel/plan/plan.h"
+#include "kernel/plan/cpu/cpu_planner.h"
 
 namespace anneal {
 namespace {
@@ -12,7 +12,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-std::optional<ProductPlan> Planner::plan_column_reduction() {
+std::optional<ProductPlan> CpuPlanner::plan_column_reduction() {
   const Region* region = enabled("tile") && enabled("unroll") ? heaviest_sum() : nullptr;
   if (!region || region->heads.size() > kMostColumnSums) return std::nullopt;
   const AxisSet common = common_axes();

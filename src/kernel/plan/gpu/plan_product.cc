@@ -5,7 +5,7 @@
 
 #include "body/axis_bounds.h"
 #include "kernel/plan/cost.h"
-#include "kernel/plan/plan.h"
+#include "kernel/plan/gpu/gpu_planner.h"
 #include "target/workgroup_tiles.h"
 
 namespace anneal {
@@ -28,7 +28,7 @@ void set_sides(WorkgroupProduct& plan, const WorkgroupTile& shape) {
 }  // namespace
 
 // Where masks say that nothing is to be added, or that no sum is looked at.
-std::vector<MaskBound> Planner::mask_bounds(const WorkgroupProduct& plan) {
+std::vector<MaskBound> GpuPlanner::mask_bounds(const WorkgroupProduct& plan) {
   std::vector<MaskBound> found;
   const bool simple = enabled("masked-range") && plan.sums.size() == 1 && plan.summed.size() == 1 &&
                       plan.rows.axes.size() == 1 && plan.columns.axes.size() == 1;
@@ -61,8 +61,8 @@ std::vector<MaskBound> Planner::mask_bounds(const WorkgroupProduct& plan) {
 
 // The factors of the products that a term adds up, where all of them are f16; they are staged as
 // such. Empty: they are not.
-std::vector<MatrixFactors> Planner::matrix_factors(NodeRef term, const Operands& operands,
-                                                   std::vector<WorkgroupOperand>& staged) const {
+std::vector<MatrixFactors> GpuPlanner::matrix_factors(NodeRef term, const Operands& operands,
+                                                      std::vector<WorkgroupOperand>& staged) const {
   if (term->op == Op::Add) {
     std::vector<MatrixFactors> factors = matrix_factors(term->source(0), operands, staged);
     const std::vector<MatrixFactors> more = matrix_factors(term->source(1), operands, staged);
@@ -90,8 +90,8 @@ std::vector<MatrixFactors> Planner::matrix_factors(NodeRef term, const Operands&
 }
 
 // How an operand is copied: along the sum, or along its side.
-void Planner::choose_copying(const WorkgroupProduct& plan, const Region& region,
-                             WorkgroupOperand& operand) {
+void GpuPlanner::choose_copying(const WorkgroupProduct& plan, const Region& region,
+                                WorkgroupOperand& operand) {
   const WorkgroupSide& side = operand.of_rows ? plan.rows : plan.columns;
   const size_t last = side.axes.back();
   AxisSet within = region.own;
@@ -108,7 +108,7 @@ void Planner::choose_copying(const WorkgroupProduct& plan, const Region& region,
 }
 
 // The depth of blocks, and how many sums pass through fast memory at once; false: it is too small.
-bool Planner::choose_matrix_memory(WorkgroupProduct& plan) const {
+bool GpuPlanner::choose_matrix_memory(WorkgroupProduct& plan) const {
   const int64_t units = plan.threads() / kMatrixLanes;
   for (const int64_t depth : kMatrixKTiles) {
     if (pins_.depth > 0 && pins_.depth != depth) continue;
@@ -141,7 +141,7 @@ WorkgroupProduct::MatrixBlock WorkgroupProduct::matrix_block(bool of_rows) const
 }
 
 // Whether there is room for it; the plan has its sides then.
-bool Planner::fits_tile(WorkgroupProduct& plan, const WorkgroupTile& shape) const {
+bool GpuPlanner::fits_tile(WorkgroupProduct& plan, const WorkgroupTile& shape) const {
   const auto heads = static_cast<int>(plan.sums.size());
   const bool fits =
       shape.threads() <= capabilities_.most_workgroup_threads &&
@@ -154,7 +154,7 @@ bool Planner::fits_tile(WorkgroupProduct& plan, const WorkgroupTile& shape) cons
 
 // Steps of all threads for a term of each sum, where a device that is not busy takes as long as one
 // that is.
-double Planner::steps_of_tile(const WorkgroupProduct& plan, const WorkgroupTile& shape) const {
+double GpuPlanner::steps_of_tile(const WorkgroupProduct& plan, const WorkgroupTile& shape) const {
   const double down = extent(plan.rows.axes), across = extent(plan.columns.axes);
   const int threads = shape.threads();
   const auto tiles = static_cast<double>(ceil_div(static_cast<int64_t>(down), shape.rows()) *
@@ -173,8 +173,8 @@ double Planner::steps_of_tile(const WorkgroupProduct& plan, const WorkgroupTile&
 }
 
 // What takes least; null: none fits.
-const WorkgroupTile* Planner::cheapest_tile(WorkgroupProduct& plan,
-                                            std::span<const WorkgroupTile> shapes) const {
+const WorkgroupTile* GpuPlanner::cheapest_tile(WorkgroupProduct& plan,
+                                               std::span<const WorkgroupTile> shapes) const {
   if (pins_.tile) return fits_tile(plan, *pins_.tile) ? pins_.tile : nullptr;
   const WorkgroupTile* best = nullptr;
   double best_cost = 1e300;
@@ -188,7 +188,7 @@ const WorkgroupTile* Planner::cheapest_tile(WorkgroupProduct& plan,
   return best;
 }
 
-int64_t Planner::staged_bytes(const WorkgroupProduct& plan, int64_t depth) const {
+int64_t GpuPlanner::staged_bytes(const WorkgroupProduct& plan, int64_t depth) const {
   int64_t all = 0;
   for (const WorkgroupOperand& operand : plan.staged)
     all += plan.staged_stride(operand.of_rows) * depth *
@@ -198,7 +198,7 @@ int64_t Planner::staged_bytes(const WorkgroupProduct& plan, int64_t depth) const
 
 // How much of the sum is staged at once, in how many blocks, and how far it is unrolled; false:
 // what is given is not possible.
-bool Planner::choose_k_tile(WorkgroupProduct& plan) const {
+bool GpuPlanner::choose_k_tile(WorkgroupProduct& plan) const {
   while (plan.depth > 4 && staged_bytes(plan, plan.depth) > capabilities_.fast_memory_bytes)
     plan.depth /= 2;
   // Several short blocks take fewer registers than a long one, and as few jumps. Where they come
@@ -225,7 +225,7 @@ bool Planner::choose_k_tile(WorkgroupProduct& plan) const {
   return true;
 }
 
-std::optional<WorkgroupProduct> Planner::plan_workgroup_product() {
+std::optional<WorkgroupProduct> GpuPlanner::plan_workgroup_product() {
   const Region* region = enabled("tile") && enabled("vectorise") ? heaviest_sum() : nullptr;
   if (!region || iterations(analysis_, region->domain) < kFewestSteps) return std::nullopt;
   const AxisSet common = common_axes();

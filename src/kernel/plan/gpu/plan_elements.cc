@@ -1,28 +1,13 @@
 // How a body runs on a device whose lanes are threads: a thread for each element, or squares of
-// them for each group; plan_workgroup_product.cc has products.
+// them for each group; plan_product.cc has products.
 #include <algorithm>
 #include <bit>
 
 #include "kernel/plan/cost.h"
-#include "kernel/plan/plan.h"
+#include "kernel/plan/gpu/gpu_planner.h"
 
 namespace anneal {
-bool Planner::may_be(WorkgroupPins::Form form) const {
-  return pins_.form == WorkgroupPins::Form::Any || pins_.form == form;
-}
-
-KernelPlan::Kind Planner::choose_for_workgroup(bool row_lanes) {
-  using Form = WorkgroupPins::Form;
-  if (may_be(Form::Product))
-    if (auto product = plan_workgroup_product()) return *std::move(product);
-  if (may_be(Form::Transpose))
-    if (auto transpose = plan_transpose()) return *std::move(transpose);
-  if (may_be(Form::Elements) || may_be(Form::Rows))
-    if (auto elements = plan_elements()) return *std::move(elements);
-  return row_lanes ? plan_tiles() : plan_cell();
-}
-
-std::optional<WorkgroupElements> Planner::plan_elements() {
+std::optional<WorkgroupElements> GpuPlanner::plan_elements() {
   if (!enabled("vectorise") || groups_.size() != 1 || !analysis_.body().tiles.empty())
     return std::nullopt;
   const AxisSet common = common_axes();
@@ -71,7 +56,7 @@ std::optional<WorkgroupElements> Planner::plan_elements() {
   return plan;
 }
 
-std::optional<TransposeTile> Planner::plan_transpose() {
+std::optional<TransposeTile> GpuPlanner::plan_transpose() {
   const bool simple = enabled("stage") && enabled("vectorise") && capabilities_.stage_products &&
                       groups_.size() == 1 && analysis_.body().tiles.empty() &&
                       analysis_.reductions().empty();

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "kernel/plan/cost.h"
-#include "kernel/plan/plan.h"
+#include "kernel/plan/gpu/gpu_planner.h"
 #include "kernel/plan/plan_check.h"
 #include "kernel/plan/plan_text.h"
 #include "target/workgroup_tiles.h"
@@ -80,21 +80,21 @@ const WorkgroupTile* tile_of(const WorkgroupProduct& plan) {
 
 // ---- what plans take
 
-double Planner::bytes_per_nanosecond() const {
+double GpuPlanner::bytes_per_nanosecond() const {
   const double known = capabilities_.memory_gb_per_second;
   return known > 0 ? known : kTypicalGbPerSecond;
 }
-double Planner::flop_per_nanosecond() const {
+double GpuPlanner::flop_per_nanosecond() const {
   const double known = capabilities_.f32_gflop_per_second;
   return known > 0 ? known : kTypicalGflopPerSecond;
 }
 
 // Each element that is read or written, once.
-double Planner::bytes_of_memory() {
+double GpuPlanner::bytes_of_memory() {
   double bytes = 0;
   for (const Region& region : regions_)
     for (NodeRef node : region.nodes)
-      if (node->op == Op::Load || node->op == Op::Store || node->op == Op::StoreAdd)
+      if (is_access(node))
         bytes += iterations(analysis_, analysis_.free(node)) *
                  static_cast<double>(byte_size(node->dtype));
   return bytes;
@@ -114,7 +114,7 @@ double starting(double groups, const Capabilities& capabilities) {
 
 }  // namespace
 
-double Planner::nanoseconds_of(const WorkgroupProduct& plan) {
+double GpuPlanner::nanoseconds_of(const WorkgroupProduct& plan) {
   const WorkgroupTile* tile = tile_of(plan);
   if (!tile) return 0;
   const double terms = extent(plan.summed), heads = static_cast<double>(plan.sums.size());
@@ -142,7 +142,7 @@ double Planner::nanoseconds_of(const WorkgroupProduct& plan) {
   return std::max({arithmetic, memory, caches}) + starting(groups, capabilities_);
 }
 
-double Planner::nanoseconds_of(const WorkgroupElements& plan) {
+double GpuPlanner::nanoseconds_of(const WorkgroupElements& plan) {
   const double elements = extent(plan.axes), of_thread = plan.neighbours * plan.copies;
   const double groups = std::ceil(elements / (of_thread * plan.threads));
   const double threads = groups * plan.threads;
@@ -165,7 +165,7 @@ double Planner::nanoseconds_of(const WorkgroupElements& plan) {
   return std::max(arithmetic, memory) + starting(groups, capabilities_);
 }
 
-double Planner::nanoseconds_of(const TransposeTile& plan) {
+double GpuPlanner::nanoseconds_of(const TransposeTile& plan) {
   constexpr double kSide = TransposeTile::kSide;
   const double groups = extent(plan.others) * std::ceil(extent({{plan.along}}) / kSide) *
                         std::ceil(extent({{plan.across}}) / kSide);
@@ -175,7 +175,7 @@ double Planner::nanoseconds_of(const TransposeTile& plan) {
          starting(groups, capabilities_);
 }
 
-double Planner::nanoseconds_of(const CellPlan& plan) {
+double GpuPlanner::nanoseconds_of(const CellPlan& plan) {
   double groups = 1;
   size_t along = kNoAxis;
   int in_flight = 1;
@@ -206,7 +206,7 @@ double Planner::nanoseconds_of(const CellPlan& plan) {
 }
 
 // Of the plan that was made last.
-double Planner::workgroup_nanoseconds(const KernelPlan& plan) {
+double GpuPlanner::nanoseconds(const KernelPlan& plan) {
   double nanoseconds = kLaunchNanoseconds;
   if (const auto* product = std::get_if<WorkgroupProduct>(&plan.kind))
     nanoseconds += nanoseconds_of(*product);
@@ -221,7 +221,7 @@ double Planner::workgroup_nanoseconds(const KernelPlan& plan) {
 
 // ---- others than the one that was chosen
 
-std::vector<WorkgroupPins> Planner::workgroup_variants(const KernelPlan& own) const {
+std::vector<WorkgroupPins> GpuPlanner::variants(const KernelPlan& own) const {
   std::vector<WorkgroupPins> all;
   std::vector<int> counts;
   for (int i = 0, count = capabilities_.most_workgroup_threads;
@@ -250,7 +250,7 @@ std::vector<WorkgroupPins> Planner::workgroup_variants(const KernelPlan& own) co
 }
 
 // In the memory of a workgroup: elements take words there, and what threads combine comes on top.
-bool Planner::has_room(const KernelPlan& plan) const {
+bool GpuPlanner::has_room(const KernelPlan& plan) const {
   int64_t bytes = 0;
   for (const LocalBuffer& local : cell_memory(plan, analysis_)) {
     const bool of_matrices = local.dtype == DType::F16 && form_of(plan) == Form::Product &&
@@ -267,30 +267,40 @@ bool Planner::has_room(const KernelPlan& plan) const {
   return bytes <= capabilities_.workgroup_bytes;
 }
 
-void Planner::add_for_workgroup(std::vector<PlanCandidate>& all, bool row_lanes) {
-  if (!enabled("vectorise") || most_lanes_ == 1) return;
-  const KernelPlan own = all[0].plan;
+std::vector<PlanCandidate> GpuPlanner::candidates(bool row_lanes) {
+  const KernelPlan own = plan(row_lanes);
+  std::vector<PlanCandidate> all{{own, nanoseconds(own)}};
+  if (!enabled("vectorise") || most_lanes_ == 1) return all;
   std::set<std::string> known{to_text(own, analysis_)};
-  for (const WorkgroupPins& pins : workgroup_variants(own)) {
+  for (const WorkgroupPins& pins : variants(own)) {
     PlanCandidate candidate{make(row_lanes, pins)};
     if (form_of(candidate.plan) != pins.form || !has_room(candidate.plan)) continue;
     if (!verify(candidate.plan, analysis_).empty()) continue;
-    candidate.nanoseconds = workgroup_nanoseconds(candidate.plan);
+    candidate.nanoseconds = nanoseconds(candidate.plan);
     if (candidate.nanoseconds > kHopelessCandidate * all[0].nanoseconds) continue;
     if (known.insert(to_text(candidate.plan, analysis_)).second)
       all.push_back(std::move(candidate));
   }
+  std::stable_sort(all.begin() + 1, all.end(), [](const PlanCandidate& a, const PlanCandidate& b) {
+    return a.nanoseconds < b.nanoseconds;
+  });
+  return all;
 }
 
-// Whether it is one of them. Nothing of it is believed: what it must be is made again.
-bool Planner::is_of_workgroup(const KernelPlan& plan, const KernelPlan& own, bool row_lanes) {
-  if (!enabled("vectorise") || most_lanes_ == 1) return false;
+// Nothing of it is believed: what it must be is made again.
+std::string GpuPlanner::why_not(const KernelPlan& plan, bool row_lanes) {
+  if (std::string problem = verify(plan, analysis_); !problem.empty()) return problem;
   const std::string text = to_text(plan, analysis_);
-  return std::ranges::any_of(workgroup_variants(own), [&](const WorkgroupPins& pins) {
-    if (!may_have_made(pins, plan)) return false;
-    const KernelPlan made = make(row_lanes, pins);
-    return form_of(made) == pins.form && has_room(made) && to_text(made, analysis_) == text;
-  });
+  const KernelPlan own = this->plan(row_lanes);
+  if (to_text(own, analysis_) == text) return "";
+  const bool known =
+      enabled("vectorise") && most_lanes_ > 1 &&
+      std::ranges::any_of(variants(own), [&](const WorkgroupPins& pins) {
+        if (!may_have_made(pins, plan)) return false;
+        const KernelPlan made = make(row_lanes, pins);
+        return form_of(made) == pins.form && has_room(made) && to_text(made, analysis_) == text;
+      });
+  return known ? "" : "parts of it do not follow from the others";
 }
 
 }  // namespace anneal
