@@ -252,6 +252,9 @@ class Run {
         sources.push_back(operand(instruction, i).at(lane));
       // As machine code does: what is made for places that no condition allows must not fail.
       const bool divides = instruction.op == Op::FloorDiv || instruction.op == Op::Mod;
+      if (instruction.is_unsigned && (sources[0].as_int() < 0 || sources[1].as_int() <= 0))
+        throw InternalError(fmt::format("an unsigned division of {} by {}", sources[0].as_int(),
+                                        sources[1].as_int()));
       if (divides && sources[1].bits() == 0)
         result.push_back(Scalar::of_int(instruction.dtype, 0));
       else if (instruction.op == Op::AsIndex)

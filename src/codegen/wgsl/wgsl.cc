@@ -13,7 +13,6 @@
 #include "codegen/wgsl/f32_as_f16x2.h"
 #include "codegen/wgsl/matrices.h"
 #include "codegen/wgsl/workgroup_reduction.h"
-#include "kernel/program/index_facts.h"
 
 namespace anneal::wgsl {
 namespace {
@@ -35,8 +34,7 @@ class Writer {
         threads_(program.threads),
         combinations_(arithmetic_, threads_, options.subgroup),
         names_(program.code.size()),
-        is_mentioned_(program.code.size()),
-        never_negative_(find_never_negative(program)) {
+        is_mentioned_(program.code.size()) {
     if (threads_ == 0) throw InternalError("a program whose lanes are no threads has no WGSL");
     for (const Instruction& each : program.code)
       for (size_t i = 0; i < each.operands.size(); ++i)
@@ -298,12 +296,8 @@ class Writer {
         if (takes_back(each.operands[i], each.operands[1 - i]))
           operands[i].text =
               fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[i].text);
-    const bool division = each.op == Op::FloorDiv || each.op == Op::Mod;
-    if (division && is_index(each.dtype) && !wide_index_ && is_plain_division(each)) {
-      const char sign = each.op == Op::Mod ? '%' : '/';
-      return let(at,
-                 fmt::format("i32(u32({}) {} u32({}))", operands[0].text, sign, operands[1].text));
-    }
+    if (each.is_unsigned)
+      return let(at, arithmetic_.divide_unsigned(each.op, operands[0].text, operands[1].text));
     let(at, arithmetic_.compute(each.op, each.dtype, operands));
   }
 
@@ -336,12 +330,6 @@ class Writer {
 
   const Instruction& instruction(ValueId value) const {
     return program_.code[static_cast<size_t>(value)];
-  }
-
-  bool is_plain_division(const Instruction& each) const {
-    const Instruction& by = operand(each, 1);
-    const bool positive = by.code == Code::Constant && static_cast<int64_t>(by.bits) > 0;
-    return positive && never_negative_[static_cast<size_t>(each.operands[0])];
   }
 
   // ---- memory
@@ -583,8 +571,7 @@ class Writer {
   int threads_;
   WorkgroupReductions combinations_;
   std::vector<std::string> names_;
-  std::vector<bool> is_mentioned_;    // of instructions
-  std::vector<bool> never_negative_;  // of indices
+  std::vector<bool> is_mentioned_;  // of instructions
   size_t names_given_ = 0;
   std::vector<Loop> loops_;
   std::string body_;

@@ -10,6 +10,7 @@
 #include "kernel/gpu/dead_code.h"
 #include "kernel/gpu/insert_barriers.h"
 #include "kernel/gpu/place_locals.h"
+#include "kernel/gpu/unsigned_division.h"
 #include "kernel/gpu/widen_accesses.h"
 #include "kernel/program/program_content.h"
 
@@ -54,6 +55,7 @@ const PassTable<Program, GpuPassOptions>& gpu_passes() {
              widen_accesses(program, options.memory);
            }},
           {"dead-code", apply<drop_dead_code>},
+          {"unsigned-division", apply<mark_unsigned_divisions>},
       },
       to_text,
       verify,

@@ -166,7 +166,10 @@ class Verifier {
     if (!is_width(instruction.width) ||
         (instruction.width > 1 && !accesses && instruction.code != Code::Pack))
       return report(fmt::format("a width of {}", instruction.width));
-    if (instruction.offset != 0 && !accesses) report("an offset of no access");
+    if (instruction.offset != 0 && !accesses) return report("an offset of no access");
+    const bool divides = instruction.code == Code::Compute && is_index(instruction.dtype) &&
+                         (instruction.op == Op::FloorDiv || instruction.op == Op::Mod);
+    if (instruction.is_unsigned && !divides) report("what is unsigned divides no indices");
   }
 
   void check(const Instruction& instruction) {
@@ -342,6 +345,7 @@ class Verifier {
     if (!accepts(row, first) || (is_narrow_float(first) && !moves_bits)) {
       return report(fmt::format("{} does not accept {}", name(op), name(first)));
     }
+    if (instruction.is_unsigned) check_divisor(instruction);
     if (op == Op::Threefry && first != DType::U32) report("threefry of another dtype than u32");
     if (op == Op::Scale && first != DType::F32) report("scale of another dtype than f32");
     if (op == Op::Bitcast) {
@@ -355,6 +359,12 @@ class Verifier {
     } else if (op != Op::Cast) {
       expect_result(instruction, first, instruction.lanes);
     }
+  }
+
+  void check_divisor(const Instruction& instruction) {
+    const Instruction& by = program_.code[number(instruction.operands[1])];
+    if (by.code != Code::Constant || static_cast<int64_t>(by.bits) <= 0)
+      report("an unsigned division by no positive constant");
   }
 
   void check_combine(const Instruction& instruction) {

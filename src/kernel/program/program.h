@@ -72,9 +72,11 @@ struct Instruction {
   uint16_t lanes = 1;        // 1: a scalar
   std::array<ValueId, 4> operands{kNoValue, kNoValue, kNoValue, kNoValue};
   uint64_t bits = 0;
-  bool streaming = false;  // a Store of whole aligned vectors that are not read again soon
-  uint8_t width = 1;       // of a Load, Store or Pack: neighbours that each lane has, 1, 2 or 4
-  int32_t offset = 0;      // of a Load or Store: elements that are added to the place
+  bool streaming = false;    // a Store of whole aligned vectors that are not read again soon
+  bool is_unsigned = false;  // a FloorDiv or Mod of indices that is plain to divide: operand 0 is
+                             // never negative, operand 1 a positive constant
+  uint8_t width = 1;         // of a Load, Store or Pack: neighbours that each lane has, 1, 2 or 4
+  int32_t offset = 0;        // of a Load or Store: elements that are added to the place
 
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };

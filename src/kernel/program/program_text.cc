@@ -86,7 +86,8 @@ class Writer {
       case Code::Size: return write("%{} = size {}", i, instruction.bits);
       case Code::Cell: return write("%{} = cell", i);
       case Code::Compute:
-        return write("%{} = {} {}{}", i, type, name(instruction.op), operands(instruction));
+        return write("%{} = {} {}{}{}", i, type, name(instruction.op),
+                     instruction.is_unsigned ? " unsigned" : "", operands(instruction));
       case Code::Splat: return write("%{} = {} splat %{}", i, type, from[0]);
       case Code::Zip:
         return write("%{} = {} zip {} %{} %{}", i, type, instruction.bits ? "upper" : "lower",
@@ -479,6 +480,7 @@ class Parser {
     } else {
       instruction.code = Code::Compute;
       instruction.op = op(text);
+      instruction.is_unsigned = accept("unsigned");
       operands(instruction);
     }
   }
