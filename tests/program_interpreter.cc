@@ -151,15 +151,8 @@ class Run {
               Scalar::of_int(DType::Index, index(instruction, 0) + lane * index(instruction, 1)));
         break;
       case Code::Combine:
-        result = operand(instruction, 0);
-        while (result.size() > 1) {
-          const size_t half = result.size() / 2;
-          for (size_t i = 0; i < half; ++i) {
-            const std::array pair{result[i], result[i + half]};
-            result[i] = evaluate(instruction.op, instruction.dtype, pair);
-          }
-          result.resize(half);
-        }
+        result = {instruction.subgroup == 0 ? combine(instruction, operand(instruction, 0))
+                                            : combine_by_threads(instruction)};
         break;
       case Code::Zip:
         for (size_t i = 0; i < instruction.lanes; ++i) {
@@ -211,6 +204,50 @@ class Run {
       default: throw InternalError("an instruction stands where it must not");
     }
     values_[at] = std::move(result);
+  }
+
+  Scalar both(const Instruction& instruction, Scalar a, Scalar b) const {
+    const std::array pair{a, b};
+    return evaluate(instruction.op, instruction.dtype, pair);
+  }
+
+  // Upper half into lower half until one is left.
+  Scalar combine(const Instruction& instruction, Lanes values) const {
+    while (values.size() > 1) {
+      const size_t half = values.size() / 2;
+      for (size_t i = 0; i < half; ++i) values[i] = both(instruction, values[i], values[i + half]);
+      values.resize(half);
+    }
+    return values[0];
+  }
+
+  // The first thread of each subgroup stores what it has.
+  Scalar combine_by_threads(const Instruction& instruction) {
+    const Lanes& values = operand(instruction, 0);
+    const size_t subgroup = instruction.subgroup, groups = values.size() / subgroup;
+    if (groups == 1) return combine(instruction, values);
+    const uint64_t scratch = instruction.bits;
+    races_.barrier(kBarrierShared);
+    for (size_t i = 0; i < groups; ++i) {
+      const auto first = values.begin() + static_cast<int64_t>(i * subgroup);
+      store(scratch, static_cast<int64_t>(i),
+            combine(instruction, {first, first + static_cast<int64_t>(subgroup)}),
+            static_cast<int>(i * subgroup));
+    }
+    races_.barrier(kBarrierShared);
+    for (size_t half = groups / 2; subgroup == 1 && half > 0; half /= 2) {
+      for (size_t i = 0; i < half; ++i) {
+        const auto thread = static_cast<int>(i);
+        const auto at = static_cast<int64_t>(i), other = static_cast<int64_t>(i + half);
+        store(scratch, at,
+              both(instruction, load(scratch, at, thread), load(scratch, other, thread)), thread);
+      }
+      races_.barrier(kBarrierShared);
+    }
+    Scalar total = load(scratch, 0, Races::kSeveral);
+    for (size_t i = 1; subgroup > 1 && i < groups; ++i)
+      total = both(instruction, total, load(scratch, static_cast<int64_t>(i), Races::kSeveral));
+    return total;
   }
 
   // Matrices one after the other, by rows: where each element lies.

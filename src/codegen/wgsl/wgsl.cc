@@ -32,7 +32,7 @@ class Writer {
         matrices_(program, arithmetic_, options.matrices && has_matrices(program)),
         halves_(program, matrices_.use_units()),
         threads_(program.threads),
-        combinations_(arithmetic_, threads_, options.subgroup),
+        combinations_(arithmetic_, threads_),
         names_(program.code.size()),
         is_mentioned_(program.code.size()) {
     if (threads_ == 0) throw InternalError("a program whose lanes are no threads has no WGSL");
@@ -216,7 +216,7 @@ class Writer {
         return;
       }
       case Code::Combine: {
-        const std::string function = combinations_.function(each.op, each.dtype);
+        const std::string function = combinations_.function(each, buffer_name(each.bits));
         let(at, fmt::format("{}({}, lane)", function, text(each, 0)));
         return;
       }

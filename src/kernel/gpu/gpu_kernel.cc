@@ -5,6 +5,7 @@
 
 #include <anneal/error.h>
 
+#include "kernel/gpu/lower_combines.h"
 #include "kernel/gpu/passes.h"
 #include "kernel/gpu/place_locals.h"
 #include "symbolic/bounds.h"
@@ -16,6 +17,7 @@ namespace {
 bool fits(Program program, const Capabilities& capabilities) {
   lanes_to_threads(program);
   if (!is_disabled("place-locals", {})) place_locals(program);
+  lower_combines(program, capabilities.fixed_subgroup_threads);
   const LocalBytes bytes = gpu_local_bytes(program, capabilities.matrix_element_bytes == 2);
   return bytes.of_group <= capabilities.workgroup_bytes &&
          bytes.of_thread <= capabilities.private_bytes;
@@ -50,6 +52,13 @@ GpuKernel make_gpu_kernel(const KernelBody& body, const LowerOptions& options) {
   if (!lowered) throw InternalError("a kernel does not fit the memory of a workgroup");
   return {std::move(lowered->program), lowered->cells, most_elements(body),
           std::move(lowered->plan)};
+}
+
+Program gpu_program(const GpuKernel& kernel, const Capabilities& capabilities,
+                    const ArgumentMemory& memory) {
+  return gpu_program(kernel.program, {.most_elements = kernel.most_elements,
+                                      .memory = memory,
+                                      .subgroup = capabilities.fixed_subgroup_threads});
 }
 
 int64_t most_elements(const KernelBody& body) {

@@ -9,6 +9,7 @@
 
 #include "kernel/gpu/dead_code.h"
 #include "kernel/gpu/insert_barriers.h"
+#include "kernel/gpu/lower_combines.h"
 #include "kernel/gpu/place_locals.h"
 #include "kernel/gpu/unsigned_division.h"
 #include "kernel/gpu/widen_accesses.h"
@@ -55,6 +56,13 @@ const PassTable<Program, GpuPassOptions>& gpu_passes() {
              widen_accesses(program, options.memory);
            }},
           {"dead-code", apply<drop_dead_code>},
+          {"lower-combines",
+           [](Program& program, const GpuPassOptions& options) {
+             lower_combines(program, options.subgroup);
+           },
+           nullptr,
+           {},
+           kRequired},
           {"unsigned-division", apply<mark_unsigned_divisions>},
       },
       to_text,

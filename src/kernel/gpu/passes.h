@@ -15,6 +15,7 @@ namespace anneal {
 struct GpuPassOptions {
   int64_t most_elements = 0;  // of any buffer
   ArgumentMemory memory = {};
+  int subgroup = 0;  // threads of every subgroup, which exchange values; 0: none do
   std::vector<std::string> disabled = {};
 };
 const PassTable<Program, GpuPassOptions>& gpu_passes();

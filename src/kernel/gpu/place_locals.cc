@@ -1,7 +1,6 @@
 #include "kernel/gpu/place_locals.h"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "kernel/gpu/thread_accesses.h"
@@ -47,10 +46,6 @@ LocalBytes gpu_local_bytes(const Program& program, bool units) {
     else
       bytes.of_group += (local.elements * each + 15) / 16 * 16;
   }
-  std::set<DType> combined;
-  for (const Instruction& each : program.code)
-    if (each.code == Code::Combine) combined.insert(each.dtype);
-  for (DType dtype : combined) bytes.of_group += program.threads * bytes_of(dtype, kWord);
   return bytes;
 }
 

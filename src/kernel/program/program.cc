@@ -167,6 +167,8 @@ class Verifier {
         (instruction.width > 1 && !accesses && instruction.code != Code::Pack))
       return report(fmt::format("a width of {}", instruction.width));
     if (instruction.offset != 0 && !accesses) return report("an offset of no access");
+    if (instruction.subgroup != 0 && instruction.code != Code::Combine)
+      return report("a subgroup that combines nothing");
     const bool divides = instruction.code == Code::Compute && is_index(instruction.dtype) &&
                          (instruction.op == Op::FloorDiv || instruction.op == Op::Mod);
     if (instruction.is_unsigned && !divides) report("what is unsigned divides no indices");
@@ -376,6 +378,26 @@ class Verifier {
     if (!can_combine(instruction.op, value->dtype)) {
       report(fmt::format("cannot combine {} by {}", name(value->dtype), name(instruction.op)));
     }
+    if (instruction.subgroup != 0) return check_group_combine(instruction, value->lanes);
+    if (instruction.bits != 0) report("combines lanes through memory");
+  }
+
+  // As the threads of a workgroup do it.
+  void check_group_combine(const Instruction& instruction, int lanes) {
+    const int subgroup = instruction.subgroup;
+    if (program_.threads == 0 || lanes != program_.threads)
+      return report("combines what threads do not have");
+    if (!std::has_single_bit(instruction.subgroup) || lanes % subgroup != 0)
+      return report(fmt::format("subgroups of {} of {} threads", subgroup, lanes));
+    if (subgroup > 1 && byte_size(instruction.dtype) > 4)
+      return report("exchanges more than a word");
+    const int groups = lanes / subgroup;
+    if (groups == 1) return instruction.bits == 0 ? void() : report("memory that is not needed");
+    const size_t local = instruction.bits - program_.buffers.size();
+    if (instruction.bits < program_.buffers.size() || local >= program_.locals.size() ||
+        program_.locals[local] != LocalBuffer{instruction.dtype, groups})
+      report(fmt::format("b{} is no memory for {} {}", instruction.bits, groups,
+                         name(instruction.dtype)));
   }
 
   void check_access(const Instruction& instruction) {

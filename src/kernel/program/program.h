@@ -29,7 +29,11 @@ enum class Code : uint8_t {
   Splat,     // operand 0, a scalar, in every lane
   Ramp,      // operand 0 + lane * operand 1, both index scalars: index lanes
   Combine,   // all lanes of operand 0 by `op` (Add Mul Max Min And Or): a scalar. Fixed tree: upper
-             // half into lower half until one is left (lower first operand).
+             // half into lower half until one is left (lower first operand). Where `subgroup` is
+             // not 0, threads do it, so many of which exchange values by such a tree; what these
+             // subgroups have goes through local buffer `bits`: by such a tree, too, where a
+             // subgroup is a thread, in the order of subgroups otherwise. All threads wait for
+             // each other before the buffer is touched and between its stores and loads.
   Zip,       // lanes of operands 0 and 1 in turns: of their lower halves (bits 0) or upper ones (1)
   Load,      // buffer `bits`. Operand 0 is the element's place: an index scalar, from which `lanes`
              // neighbours are read, or index lanes. Operand 1: condition (bool lanes) or none;
@@ -76,7 +80,8 @@ struct Instruction {
   bool is_unsigned = false;  // a FloorDiv or Mod of indices that is plain to divide: operand 0 is
                              // never negative, operand 1 a positive constant
   uint8_t width = 1;         // of a Load, Store or Pack: neighbours that each lane has, 1, 2 or 4
-  int32_t offset = 0;        // of a Load or Store: elements that are added to the place
+  uint16_t subgroup = 0;  // of a Combine: threads that exchange values without memory; 1: none do
+  int32_t offset = 0;     // of a Load or Store: elements that are added to the place
 
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };

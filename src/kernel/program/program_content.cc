@@ -16,12 +16,13 @@ void write_number(std::string& out, uint64_t number) {
 }
 
 void write_instruction(std::string& out, size_t at, const Instruction& instruction) {
-  const bool marked = instruction.width != 1 || instruction.offset != 0 || instruction.is_unsigned;
+  const bool marked = instruction.width != 1 || instruction.offset != 0 ||
+                      instruction.subgroup != 0 || instruction.is_unsigned;
   out += static_cast<char>(static_cast<int>(instruction.code) | (marked ? kMark : 0));
   if (marked) {
     write_number(out, instruction.width);
     write_number(out, static_cast<uint32_t>(instruction.offset));
-    write_number(out, instruction.is_unsigned ? 1 : 0);
+    write_number(out, instruction.subgroup * 2u + (instruction.is_unsigned ? 1 : 0));
   }
   out += static_cast<char>(number(instruction.op));
   out += static_cast<char>(instruction.dtype);

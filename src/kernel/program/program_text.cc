@@ -59,6 +59,14 @@ class Writer {
                                            : fmt::format(" + {}", access.offset));
   }
 
+  // ` subgroup 32 through b3`: how threads combine what they have.
+  std::string by_threads(const Instruction& combine) const {
+    if (combine.subgroup == 0) return "";
+    const std::string text = fmt::format(" subgroup {}", combine.subgroup);
+    const bool alone = combine.subgroup == program_.threads && combine.bits == 0;
+    return alone ? text : fmt::format("{} through b{}", text, combine.bits);
+  }
+
   static std::string operands(const Instruction& instruction) {
     std::string text;
     for (ValueId id : instruction.operands) {
@@ -94,7 +102,8 @@ class Writer {
                      from[0], from[1]);
       case Code::Ramp: return write("%{} = {} ramp %{} by %{}", i, type, from[0], from[1]);
       case Code::Combine:
-        return write("%{} = {} combine {} %{}", i, type, name(instruction.op), from[0]);
+        return write("%{} = {} combine {} %{}{}", i, type, name(instruction.op), from[0],
+                     by_threads(instruction));
       case Code::Load:
         return write("%{} = {} load{}{}", i, type, place(instruction), condition(instruction));
       case Code::Store:
@@ -445,6 +454,9 @@ class Parser {
       instruction.code = Code::Combine;
       instruction.op = op(word());
       instruction.operands[0] = value();
+      constexpr int64_t kMost = std::numeric_limits<uint16_t>::max();
+      if (accept("subgroup")) instruction.subgroup = static_cast<uint16_t>(number(kMost));
+      if (accept("through")) instruction.bits = buffer();
     } else if (text == "load") {
       instruction.code = Code::Load;
       place(instruction);
