@@ -7,10 +7,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "kernel/gpu/insert_barriers.h"
 #include "kernel/gpu/lower_combines.h"
 #include "kernel/gpu/place_locals.h"
 #include "kernel/gpu/unsigned_division.h"
 #include "kernel/program/program_content.h"
+#include "program_builder.h"
 #include "program_checks.h"
 
 using namespace anneal;
@@ -29,6 +31,78 @@ threads 8
   store f32 b1[%0] = %3
   store f32 b1[%1] = %4
 )";
+
+// Products of small whole numbers, which every dtype has.
+struct MatrixProgram {
+  Program program;
+  std::vector<Value> values;
+  Value wanted;
+};
+
+// Two subgroups multiply a matrix each, by rows, with one by columns, and add that up twice.
+MatrixProgram matrix_program(const MatrixUnit& unit) {
+  const int lefts = unit.rows * unit.depth, rights = unit.depth * unit.columns,
+            sums = unit.rows * unit.columns;
+  const auto lanes = static_cast<uint16_t>(2 * unit.lanes);
+  testing::ProgramBuilder b("matrices");
+  b.program.threads = lanes;
+  b.program.matrix_unit = unit;
+  const uint64_t from[] = {b.buffer(unit.operands), b.buffer(unit.operands)},
+                 to = b.buffer(unit.sums, true);
+  const uint64_t tiles[] = {b.local(unit.operands, 2 * lefts), b.local(unit.operands, 2 * rights)},
+                 tile = b.local(unit.sums, 2 * sums);
+  auto copy = [&](uint64_t source, uint64_t target, int elements) {
+    for (int first = 0; first < 2 * elements; first += lanes) {
+      const ValueId place = b.index(first);
+      b.store(target, place, b.load(source, place, lanes));
+    }
+  };
+  copy(from[0], tiles[0], lefts);
+  copy(from[1], tiles[1], rights);
+  const ValueId zero = b.index(0), one = b.index(1), two = b.index(2), depth = b.index(unit.depth);
+  const ValueId lane = b.ramp(zero, one, lanes);
+  const ValueId subgroup = b.compute(Op::FloorDiv, {lane, b.index(unit.lanes, lanes)});
+  auto place = [&](int elements) {
+    return b.compute(Op::Mul, {subgroup, b.index(elements, lanes)});
+  };
+  auto add = [&](Code code, DType dtype, std::array<ValueId, 4> operands, uint64_t bits = 0) {
+    return b.add(
+        {.code = code, .dtype = dtype, .lanes = lanes, .operands = operands, .bits = bits});
+  };
+  const ValueId none = add(Code::MatrixZero, unit.sums, {-1, -1, -1, -1});
+  const ValueId left_place = place(lefts), right_place = place(rights), sum_place = place(sums);
+  b.loop(zero, two, one);
+  const ValueId sum = b.carry(none);
+  const ValueId left = add(Code::MatrixLeft, unit.operands, {left_place, depth, one, -1}, tiles[0]);
+  const ValueId right =
+      add(Code::MatrixRight, unit.operands, {right_place, one, depth, -1}, tiles[1]);
+  b.next(sum, add(Code::MatrixMultiplyAdd, unit.sums, {left, right, sum, -1}));
+  b.program.code.back().lanes = lanes;
+  b.program.code.back().dtype = unit.sums;
+  b.end_loop();
+  add(Code::MatrixStore, unit.sums, {sum_place, b.index(unit.columns), sum, -1}, tile);
+  copy(tile, to, sums);
+
+  auto number = [](int64_t i) { return static_cast<double>(i * 7 % 5 - 2); };
+  MatrixProgram made{b.program, {}, {unit.sums, {2 * sums}, {}}};
+  for (int elements : {lefts, rights}) {
+    made.values.push_back({unit.operands, {2 * elements}, {}});
+    for (int i = 0; i < 2 * elements; ++i)
+      made.values.back().payload.push_back(Scalar::of(unit.operands, number(i)).bits());
+  }
+  made.values.push_back(
+      {unit.sums, {2 * sums}, std::vector<uint64_t>(2 * static_cast<size_t>(sums))});
+  for (int i = 0; i < 2 * sums; ++i) {
+    const int matrix = i / sums, row = i / unit.columns % unit.rows, column = i % unit.columns;
+    double total = 0;
+    for (int k = 0; k < unit.depth; ++k)
+      total += 2 * number(matrix * lefts + row * unit.depth + k) *
+               number(matrix * rights + column * unit.depth + k);
+    made.wanted.payload.push_back(Scalar::of(unit.sums, total).bits());
+  }
+  insert_barriers(made.program);
+  return made;
+}
 
 }  // namespace
 
@@ -168,4 +242,39 @@ threads 8
     CAPTURE(line);
     CHECK(problem(line) == fmt::format("instruction 3: {}", wanted));
   }
+}
+
+TEST_CASE("gpu instructions: matrices have the shape and the dtypes of the program's unit") {
+  for (const MatrixUnit& unit : {MatrixUnit{16, 16, 16, DType::F16, DType::F32, 32},
+                                 MatrixUnit{8, 8, 8, DType::F32, DType::F32, 32},
+                                 MatrixUnit{8, 8, 8, DType::F16, DType::F16, 32},
+                                 MatrixUnit{16, 8, 16, DType::F16, DType::F32, 32}}) {
+    const MatrixProgram made = matrix_program(unit);
+    CAPTURE(to_text(made.program));
+    REQUIRE(verify(made.program) == "");
+    CHECK(to_text(parsed(to_text(made.program))) == to_text(made.program));
+    CHECK(content(parsed(to_text(made.program))) == content(made.program));
+    CHECK(ran(made.program, made.values, 1)[2].payload == made.wanted.payload);
+    for (int MatrixUnit::* side :
+         {&MatrixUnit::rows, &MatrixUnit::columns, &MatrixUnit::depth, &MatrixUnit::lanes}) {
+      Program other = made.program;
+      (*other.matrix_unit).*side += 1;
+      CHECK(content(other) != content(made.program));
+    }
+  }
+  Program none = matrix_program({8, 8, 8, DType::F32, DType::F32, 32}).program;
+  none.matrix_unit = std::nullopt;
+  CHECK(verify(none).find(": a matrix of no unit") != std::string::npos);
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"0x8x8 f16 f32 lanes 32", "a matrix with a side of 0"},
+      {"8x8x999 f16 f32 lanes 32", "a matrix with a side of 999"},
+      {"8x8x8 f16 f32 lanes 0", "a matrix of 0 lanes"},
+      {"8x8x8 f16 i32 lanes 32", "a matrix that is not of floats"},
+  };
+  for (const auto& [unit, wanted] : cases)
+    CHECK(verify(parsed(fmt::format("program p\nmatrix_unit {}\n", unit))) == wanted);
+  CHECK(verify(parsed("program p\nmatrix_unit 8x8x8 f16 f32 lanes 32\n%0 = f32x48 matrix\n")) ==
+        "instruction 0: lanes that make no whole matrices");
+  CHECK(verify(parsed("program p\nmatrix_unit 8x8x8 f16 f32 lanes 32\n%0 = f16x32 matrix\n")) ==
+        "instruction 0: the result is f16x32, wanted f32x32");
 }

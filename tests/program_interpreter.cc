@@ -15,8 +15,6 @@ namespace {
 
 using Lanes = std::vector<Scalar>;  // of matrices: all elements
 
-constexpr size_t kMatrixElements = size_t{kMatrixSide} * kMatrixSide;
-
 // Who touched elements since the last barrier for their memory. Threads run side by side between
 // barriers: without a race every order gives the same, so that the one below, instruction by
 // instruction, is as good as any.
@@ -164,8 +162,9 @@ class Run {
       case Code::Store: result = access(instruction); break;
       case Code::Prefetch: break;
       case Code::MatrixZero:
-        result.assign(instruction.lanes / kMatrixLanes * kMatrixElements,
-                      Scalar::of(DType::F32, 0));
+        result.assign(
+            static_cast<size_t>(instruction.lanes / unit().lanes * unit().rows * unit().columns),
+            Scalar::of(unit().sums, 0));
         break;
       case Code::MatrixLeft:
       case Code::MatrixRight:
@@ -250,18 +249,23 @@ class Run {
     return total;
   }
 
+  const MatrixUnit& unit() const { return *program_.matrix_unit; }
+
   // Matrices one after the other, by rows: where each element lies.
   template <typename Element>
   void matrix_elements(const Instruction& instruction, int64_t column_stride, Element element) {
     const Lanes& places = operand(instruction, 0);
     const int64_t row_stride = index(instruction, 1);
+    const auto lanes = static_cast<size_t>(unit().lanes);
+    const int rows = instruction.code == Code::MatrixRight ? unit().depth : unit().rows,
+              columns = instruction.code == Code::MatrixLeft ? unit().depth : unit().columns;
     size_t number = 0;
-    for (size_t lane = 0; lane < instruction.lanes; lane += kMatrixLanes) {
-      for (size_t i = 1; i < kMatrixLanes; ++i)
+    for (size_t lane = 0; lane < instruction.lanes; lane += lanes) {
+      for (size_t i = 1; i < lanes; ++i)
         if (places.at(lane + i).bits() != places.at(lane).bits())
           throw InternalError("lanes of a matrix differ about its place");
-      for (int64_t i = 0; i < kMatrixSide; ++i)
-        for (int64_t j = 0; j < kMatrixSide; ++j)
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j)
           element(places[lane].as_int() + i * row_stride + j * column_stride, number++);
     }
   }
@@ -269,14 +273,16 @@ class Run {
   Lanes multiply_add(const Instruction& instruction) {
     const Lanes &left = operand(instruction, 0), &right = operand(instruction, 1);
     Lanes result = operand(instruction, 2);
+    const auto rows = static_cast<size_t>(unit().rows),
+               columns = static_cast<size_t>(unit().columns),
+               depth = static_cast<size_t>(unit().depth);
     for (size_t i = 0; i < result.size(); ++i) {
-      const size_t first = i / kMatrixElements * kMatrixElements,
-                   row = i % kMatrixElements / kMatrixSide, column = i % kMatrixSide;
+      const size_t matrix = i / (rows * columns), row = i / columns % rows, column = i % columns;
       double sum = result[i].as_double();
-      for (size_t k = 0; k < kMatrixSide; ++k)
-        sum += left[first + row * kMatrixSide + k].as_double() *
-               right[first + k * kMatrixSide + column].as_double();
-      result[i] = Scalar::of(DType::F32, sum);
+      for (size_t k = 0; k < depth; ++k)
+        sum += left[(matrix * rows + row) * depth + k].as_double() *
+               right[(matrix * depth + k) * columns + column].as_double();
+      result[i] = Scalar::of(unit().sums, sum);
     }
     return result;
   }

@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <anneal/error.h>
+
 namespace anneal::wgsl {
 
 Matrices::Matrices(const Program& program, Arithmetic& arithmetic, bool units)
-    : program_(program), arithmetic_(arithmetic), units_(units) {}
+    : program_(program),
+      arithmetic_(arithmetic),
+      units_(units),
+      unit_(program.matrix_unit.value_or(kMatrixUnit)) {}
 
 // Threads of a subgroup follow each other in a group of one row, which no rule of WGSL says.
 std::string Matrices::enabled() const {
@@ -25,18 +30,27 @@ int64_t Matrices::stride(const Instruction& matrix, size_t operand) const {
   return static_cast<int64_t>(program_.code[static_cast<size_t>(matrix.operands[operand])].bits);
 }
 
+const char* Matrices::element_type(DType dtype) {
+  if (dtype == DType::F16) return "f16";
+  if (dtype == DType::F32) return "f32";
+  throw InternalError(fmt::format("WGSL has no matrices of {}", name(dtype)));
+}
+
 std::string Matrices::zero() const {
-  if (units_) return fmt::format("subgroup_matrix_result<f32, {0}, {0}>()", kMatrixSide);
-  return fmt::format("array<f32, {}>()", kElementsOfLane);
+  if (units_)
+    return fmt::format("subgroup_matrix_result<{}, {}, {}>()", element_type(unit_.sums),
+                       unit_.columns, unit_.rows);
+  return fmt::format("array<f32, {}>()", elements_of_lane());
 }
 
 // Spelled out, a matrix is the place where it lies.
 std::string Matrices::load(const Instruction& matrix, const std::string& buffer,
                            const std::string& place) const {
   if (!units_) return place;
-  const bool by_rows = stride(matrix, 2) == 1;
-  return fmt::format("subgroupMatrixLoad<subgroup_matrix_{0}<f16, {1}, {1}>, {2}>(&{3}, {4}, {5}u)",
-                     matrix.code == Code::MatrixLeft ? "left" : "right", kMatrixSide,
+  const bool by_rows = stride(matrix, 2) == 1, left = matrix.code == Code::MatrixLeft;
+  return fmt::format("subgroupMatrixLoad<subgroup_matrix_{}<{}, {}, {}>, {}>(&{}, {}, {}u)",
+                     left ? "left" : "right", element_type(unit_.operands),
+                     left ? unit_.depth : unit_.columns, left ? unit_.rows : unit_.depth,
                      by_rows ? "row_major" : "col_major", buffer, place,
                      stride(matrix, by_rows ? 1 : 2));
 }
@@ -76,7 +90,7 @@ fn {0}(left: u32, right: u32, sum: array<f32, {1}>, lane: u32) -> array<f32, {1}
   return result;
 }}
 )",
-      name, kElementsOfLane, kMatrixLanes, kMatrixSide, element(left, "left", "row", "k"),
+      name, elements_of_lane(), unit_.lanes, unit_.depth, element(left, "left", "row", "k"),
       element(right, "right", "k", "(first + i)"));
   return name;
 }
@@ -97,7 +111,7 @@ fn {0}(place: u32, matrix: array<f32, {1}>, lane: u32) {{
   }}
 }}
 )",
-      name, kElementsOfLane, kMatrixLanes, stride(matrix, 1), buffer);
+      name, elements_of_lane(), unit_.lanes, stride(matrix, 1), buffer);
   return fmt::format("{}({}, {}, lane);", name, place, value);
 }
 

@@ -109,7 +109,7 @@ void Planner::choose_copying(const WorkgroupProduct& plan, const Region& region,
 
 // The depth of blocks, and how many sums pass through fast memory at once; false: it is too small.
 bool Planner::choose_matrix_memory(WorkgroupProduct& plan) const {
-  const int64_t units = plan.threads() / kMatrixLanes;
+  const int64_t units = plan.threads() / kMatrixUnit.lanes;
   for (const int64_t depth : kMatrixKTiles) {
     plan.depth = depth;
     plan.terms_of_matrices = kTermsOfMatrices;

@@ -84,6 +84,17 @@ class Verifier {
     if (program_.threads < 0) problem_ = "less than no threads";
     if (program_.index_bits != 32 && program_.index_bits != 64)
       problem_ = fmt::format("indices of {} bits", program_.index_bits);
+    if (program_.matrix_unit) check_unit(*program_.matrix_unit);
+  }
+
+  void check_unit(const MatrixUnit& unit) {
+    constexpr int kMostSide = 256, kMostLanes = 1024;
+    for (int side : {unit.rows, unit.columns, unit.depth})
+      if (side < 1 || side > kMostSide) problem_ = fmt::format("a matrix with a side of {}", side);
+    if (unit.lanes < 1 || unit.lanes > kMostLanes)
+      problem_ = fmt::format("a matrix of {} lanes", unit.lanes);
+    if (!is_float(unit.operands) || !is_float(unit.sums))
+      problem_ = "a matrix that is not of floats";
   }
 
   static bool is_width(int width) { return width == 1 || width == 2 || width == 4; }
@@ -274,8 +285,10 @@ class Verifier {
   void check_matrix(const Instruction& instruction) {
     const bool operand =
         instruction.code == Code::MatrixLeft || instruction.code == Code::MatrixRight;
-    if (instruction.lanes % kMatrixLanes != 0) report("lanes that make no whole matrices");
-    expect_result(instruction, operand ? DType::F16 : DType::F32, instruction.lanes);
+    if (!program_.matrix_unit) return report("a matrix of no unit");
+    const MatrixUnit& unit = *program_.matrix_unit;
+    if (instruction.lanes % unit.lanes != 0) report("lanes that make no whole matrices");
+    expect_result(instruction, operand ? unit.operands : unit.sums, instruction.lanes);
   }
 
   void check_matrix_access(const Instruction& instruction, std::initializer_list<size_t> strides) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -13,6 +14,7 @@
 #include "base/cursor.h"
 #include "ir/dtype.h"
 #include "ir/op.h"
+#include "target/matrix_unit.h"
 
 namespace anneal {
 
@@ -49,15 +51,16 @@ enum class Code : uint8_t {
   EndLoop,   //
   If,        // operand 0: a bool scalar; holds until EndIf and makes no value
   EndIf,
-  // Matrices: kMatrixSide x kMatrixSide elements that kMatrixLanes lanes, which follow each other,
-  // hold together; which lane has what is the device's own. Places are index lanes, alike in all
-  // lanes of a matrix, strides constant index scalars; memory is a local buffer's.
-  MatrixZero,         // f32
-  MatrixLeft,         // f16 of buffer `bits`: element (i, j) lies at operand 0 + i * operand 1
-  MatrixRight,        //   + j * operand 2, one of which is 1
-  MatrixMultiplyAdd,  // operand 0, a left one, times operand 1, a right one, plus operand 2: f32.
+  // Matrices, of the shapes and dtypes of the program's matrix unit, whose lanes, which follow each
+  // other, hold one together; which lane has what is the device's own. Places are index lanes,
+  // alike in all lanes of a matrix, strides constant index scalars; memory is a local buffer's.
+  MatrixZero,         // a matrix of sums
+  MatrixLeft,         // of buffer `bits`: element (i, j) lies at operand 0 + i * operand 1
+  MatrixRight,        //   + j * operand 2, one of which is 1. Memory must not change before the
+                      // matrix is multiplied: a device may read it as late as that.
+  MatrixMultiplyAdd,  // operand 0, a left one, times operand 1, a right one, plus operand 2, sums.
                       // In which order and how exactly it is added is the device's own.
-  MatrixStore,        // f32, operand 2, into buffer `bits`; operand 1 is the stride of rows
+  MatrixStore,        // sums, operand 2, into buffer `bits`; operand 1 is the stride of rows
   Barrier,  // the threads wait for each other: what any of them did to memory of the kinds that
             // `bits` names (kBarrierShared, kBarrierBuffers), all of them see behind it
   // Wide values: each lane holds several elements, in `width` of what makes them. Load, at places
@@ -66,7 +69,6 @@ enum class Code : uint8_t {
   Pack,     // operands side by side, as many as the width
 };
 
-inline constexpr int kMatrixSide = 16, kMatrixLanes = 32;
 inline constexpr uint64_t kBarrierShared = 1, kBarrierBuffers = 2;
 
 struct Instruction {
@@ -118,7 +120,8 @@ struct Program {
   // Lanes are so many threads of a workgroup, each of which goes through the code: values with one
   // lane are alike in all of them, and thread 0 stores those. 0: lanes are parts of registers.
   int threads = 0;
-  int index_bits = 64;  // 32: no index in it needs more
+  int index_bits = 64;                         // 32: no index in it needs more
+  std::optional<MatrixUnit> matrix_unit = {};  // of all its matrices
   std::vector<Instruction> code;
 
   DType buffer_dtype(uint64_t number) const {

@@ -60,6 +60,11 @@ std::string content(const Program& program) {
     write_number(out, static_cast<uint64_t>(program.threads));
     write_number(out, static_cast<uint64_t>(program.index_bits));
   }
+  if (const std::optional<MatrixUnit>& unit = program.matrix_unit) {
+    for (int side : {unit->rows, unit->columns, unit->depth, unit->lanes})
+      write_number(out, static_cast<uint64_t>(side));
+    for (DType dtype : {unit->operands, unit->sums}) out += static_cast<char>(dtype);
+  }
   return out;
 }
 

@@ -36,6 +36,9 @@ class Writer {
     if (program_.sizes != 0) write("sizes {}", program_.sizes);
     if (program_.threads != 0) write("threads {}", program_.threads);
     if (program_.index_bits != 64) write("index_bits {}", program_.index_bits);
+    if (const std::optional<MatrixUnit>& unit = program_.matrix_unit)
+      write("matrix_unit {}x{}x{} {} {} lanes {}", unit->rows, unit->columns, unit->depth,
+            name(unit->operands), name(unit->sums), unit->lanes);
     depth_ = 1;
     for (size_t i = 0; i < program_.code.size(); ++i) write_instruction(i, program_.code[i]);
     return std::move(out_);
@@ -240,6 +243,7 @@ class Parser {
     if (!named_ || keyword == "program") return header(keyword);
     if (keyword == "buffer") return buffer_line();
     if (keyword == "local") return local_line();
+    if (keyword == "matrix_unit") return unit_line();
     if (int* number_of = header_number(keyword)) {
       *number_of = static_cast<int>(number(std::numeric_limits<int>::max()));
       return;
@@ -311,6 +315,21 @@ class Parser {
     expect("]");
     if (accept("private")) program_.locals.back().space = MemorySpace::Private;
     vectors(program_.locals.back().width);
+  }
+
+  void unit_line() {
+    constexpr int64_t kMost = 1024;
+    MatrixUnit unit{};
+    unit.rows = static_cast<int>(number(kMost));
+    expect("x");
+    unit.columns = static_cast<int>(number(kMost));
+    expect("x");
+    unit.depth = static_cast<int>(number(kMost));
+    unit.operands = dtype();
+    unit.sums = dtype();
+    expect("lanes");
+    unit.lanes = static_cast<int>(number(kMost));
+    program_.matrix_unit = unit;
   }
 
   void add(const Instruction& instruction) {
