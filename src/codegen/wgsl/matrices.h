@@ -32,6 +32,7 @@ class Matrices {
  private:
   static const char* element_type(DType dtype);
   int elements_of_lane() const { return unit_.rows * unit_.columns / unit_.lanes; }
+  int lanes_of_row() const { return unit_.columns / elements_of_lane(); }
   int64_t stride(const Instruction& matrix, size_t operand) const;
   std::string spelled_multiply(const Instruction& left, const Instruction& right);
 
