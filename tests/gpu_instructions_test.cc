@@ -1,5 +1,6 @@
 // Passes over programs for GPUs that say how an instruction is done: what each makes of programs as
 // text, what verify() says of attributes that are wrong, and what the interpreter does by them.
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,9 +10,11 @@
 
 #include "kernel/gpu/insert_barriers.h"
 #include "kernel/gpu/lower_combines.h"
+#include "kernel/gpu/pair_halves.h"
 #include "kernel/gpu/place_locals.h"
 #include "kernel/gpu/unsigned_division.h"
 #include "kernel/program/program_content.h"
+#include "lower_check.h"
 #include "program_builder.h"
 #include "program_checks.h"
 
@@ -277,4 +280,55 @@ TEST_CASE("gpu instructions: matrices have the shape and the dtypes of the progr
         "instruction 0: lanes that make no whole matrices");
   CHECK(verify(parsed("program p\nmatrix_unit 8x8x8 f16 f32 lanes 32\n%0 = f16x32 matrix\n")) ==
         "instruction 0: the result is f16x32, wanted f32x32");
+}
+
+TEST_CASE("gpu instructions: two roundings to f16 are one, for matrix units") {
+  const auto text = [](std::string_view body, std::string_view sums) {
+    return fmt::format(R"(program halves
+buffer b0 f32
+buffer b1 f32 written
+local b2 f16[8]
+threads 8
+matrix_unit 8x8x8 f16 f32 lanes 8
+  %0 = index 0
+  %1 = f32x8 load b0[%0]
+  %2 = f32x8 add %1 %1
+{}{})",
+                       body, sums);
+  };
+  const std::string_view casts = R"(  %3 = f16x8 cast %1
+  %4 = f16x8 cast %2
+  %5 = f16x8 cast %1
+  %6 = f32x8 cast %4
+  store f16x8 b2[%0] = %3
+  store f32x8 b1[%0] = %6
+)";
+  const std::string plain = text(casts, ""), with_matrices = text(casts, "  %9 = f32x8 matrix\n");
+  CHECK(after(pair_halves, plain) == plain);
+  const std::string paired = text(R"(  %3 = f32x8 pack %1 %2
+  %4 = f16x8 cast wide 2 %3
+  %5 = f16x8 element 0 %4
+  %6 = f16x8 element 1 %4
+  %7 = f16x8 cast %1
+  %8 = f32x8 cast %6
+  store f16x8 b2[%0] = %5
+  store f32x8 b1[%0] = %8
+)",
+                                  "  %11 = f32x8 matrix\n");
+  CHECK(after(pair_halves, with_matrices) == paired);
+  CHECK(to_text(parsed(paired)) == paired);
+  std::mt19937_64 random(7);
+  const std::vector<Value> values{random_value(DType::F32, 8, random),
+                                  random_value(DType::F32, 8, random)};
+  CHECK(ran(parsed(paired), values, 1)[1].payload ==
+        ran(parsed(with_matrices), values, 1)[1].payload);
+
+  const auto problem = [&](std::string_view lines) { return verify(parsed(text(lines, ""))); };
+  const std::string_view none = "instruction 4: a cast of what is no pairs of f32 to f16";
+  CHECK(problem("  %3 = f32x8 pack %1 %2\n  %4 = bf16x8 cast wide 2 %3\n") == none);
+  CHECK(problem("  %3 = f32x8 pack %1 %2 %1 %2\n  %4 = f16x8 cast wide 4 %3\n") == none);
+  CHECK(problem("  %3 = f32x8 pack %1 %2\n  %4 = f16x8 cast wide 2 %1\n") == none);
+  CHECK(problem("  %3 = f32x8 pack %1 %2\n  %4 = f16x8 cast %3\n") ==
+        "instruction 4: operand 0 is wide");
+  CHECK(problem("  %3 = f32x8 add wide 2 %1 %2\n") == "instruction 3: a width of 2");
 }

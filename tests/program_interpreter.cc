@@ -162,9 +162,9 @@ class Run {
       case Code::Store: result = access(instruction); break;
       case Code::Prefetch: break;
       case Code::MatrixZero:
-        result.assign(
-            static_cast<size_t>(instruction.lanes / unit().lanes * unit().rows * unit().columns),
-            Scalar::of(unit().sums, 0));
+        result.assign(static_cast<size_t>(instruction.lanes / unit().lanes) *
+                          static_cast<size_t>(unit().rows) * static_cast<size_t>(unit().columns),
+                      Scalar::of(unit().sums, 0));
         break;
       case Code::MatrixLeft:
       case Code::MatrixRight:
@@ -270,6 +270,7 @@ class Run {
     }
   }
 
+  // Term after term, each sum rounded, as it is where there is no unit.
   Lanes multiply_add(const Instruction& instruction) {
     const Lanes &left = operand(instruction, 0), &right = operand(instruction, 1);
     Lanes result = operand(instruction, 2);
@@ -278,18 +279,19 @@ class Run {
                depth = static_cast<size_t>(unit().depth);
     for (size_t i = 0; i < result.size(); ++i) {
       const size_t matrix = i / (rows * columns), row = i / columns % rows, column = i % columns;
-      double sum = result[i].as_double();
-      for (size_t k = 0; k < depth; ++k)
-        sum += left[(matrix * rows + row) * depth + k].as_double() *
-               right[(matrix * depth + k) * columns + column].as_double();
-      result[i] = Scalar::of(unit().sums, sum);
+      for (size_t k = 0; k < depth; ++k) {
+        const double factor = left[(matrix * rows + row) * depth + k].as_double(),
+                     other = right[(matrix * depth + k) * columns + column].as_double();
+        result[i] = Scalar::of(unit().sums, result[i].as_double() + factor * other);
+      }
     }
     return result;
   }
 
   Lanes compute(const Instruction& instruction) {
     Lanes result;
-    for (size_t lane = 0; lane < instruction.lanes; ++lane) {
+    const size_t elements = size_t{instruction.lanes} * instruction.width;
+    for (size_t lane = 0; lane < elements; ++lane) {
       std::vector<Scalar> sources;
       for (size_t i = 0; i < 4 && instruction.operands[i] != kNoValue; ++i)
         sources.push_back(operand(instruction, i).at(lane));

@@ -58,7 +58,8 @@ Program gpu_program(const GpuKernel& kernel, const Capabilities& capabilities,
                     const ArgumentMemory& memory) {
   return gpu_program(kernel.program, {.most_elements = kernel.most_elements,
                                       .memory = memory,
-                                      .subgroup = capabilities.fixed_subgroup_threads});
+                                      .subgroup = capabilities.fixed_subgroup_threads,
+                                      .matrix_units = capabilities.matrix_element_bytes == 2});
 }
 
 int64_t most_elements(const KernelBody& body) {

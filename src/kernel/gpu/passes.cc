@@ -10,6 +10,7 @@
 #include "kernel/gpu/dead_code.h"
 #include "kernel/gpu/insert_barriers.h"
 #include "kernel/gpu/lower_combines.h"
+#include "kernel/gpu/pair_halves.h"
 #include "kernel/gpu/place_locals.h"
 #include "kernel/gpu/unsigned_division.h"
 #include "kernel/gpu/widen_accesses.h"
@@ -63,6 +64,8 @@ const PassTable<Program, GpuPassOptions>& gpu_passes() {
            nullptr,
            {},
            kRequired},
+          {"pair-halves", apply<pair_halves>,
+           [](const Program&, const GpuPassOptions& options) { return options.matrix_units; }},
           {"unsigned-division", apply<mark_unsigned_divisions>},
       },
       to_text,

@@ -14,12 +14,12 @@ int64_t bytes_of(DType dtype, int64_t least) {
   return std::max(least, static_cast<int64_t>(byte_size(dtype)));
 }
 
+}  // namespace
+
 bool has_matrices(const Program& program) {
   return std::ranges::any_of(program.code,
                              [](const Instruction& each) { return makes_matrix(each.code); });
 }
-
-}  // namespace
 
 void place_locals(Program& program) {
   constexpr int64_t kRoom = 16 << 10;

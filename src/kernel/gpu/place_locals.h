@@ -12,6 +12,8 @@ namespace anneal {
 // memory, which is nearer. `program.threads` is known.
 void place_locals(Program& program);
 
+bool has_matrices(const Program& program);
+
 struct LocalBytes {
   int64_t of_group = 0, of_thread = 0;
 };

@@ -129,8 +129,9 @@ class Verifier {
       report(fmt::format("operand {} is a matrix", i));
       return nullptr;
     }
-    const bool takes_wide =
-        instruction.code == Code::Element || (instruction.code == Code::Store && i == 2);
+    const bool takes_wide = instruction.code == Code::Element ||
+                            (instruction.code == Code::Store && i == 2) ||
+                            (instruction.code == Code::Compute && instruction.width > 1);
     if (value.width > 1 && !takes_wide) {
       report(fmt::format("operand {} is wide", i));
       return nullptr;
@@ -174,8 +175,9 @@ class Verifier {
     if (program_.threads > 0 && instruction.lanes != 1 && instruction.lanes != program_.threads)
       return report(fmt::format("{} lanes of {} threads", instruction.lanes, program_.threads));
     const bool accesses = instruction.code == Code::Load || instruction.code == Code::Store;
+    const bool casts = instruction.code == Code::Compute && instruction.op == Op::Cast;
     if (!is_width(instruction.width) ||
-        (instruction.width > 1 && !accesses && instruction.code != Code::Pack))
+        (instruction.width > 1 && !accesses && !casts && instruction.code != Code::Pack))
       return report(fmt::format("a width of {}", instruction.width));
     if (instruction.offset != 0 && !accesses) return report("an offset of no access");
     if (instruction.subgroup != 0 && instruction.code != Code::Combine)
@@ -360,6 +362,10 @@ class Verifier {
     if (!accepts(row, first) || (is_narrow_float(first) && !moves_bits)) {
       return report(fmt::format("{} does not accept {}", name(op), name(first)));
     }
+    if (instruction.width != sources[0]->width ||
+        (instruction.width > 1 &&
+         (instruction.width != 2 || first != DType::F32 || instruction.dtype != DType::F16)))
+      return report("a cast of what is no pairs of f32 to f16");
     if (instruction.is_unsigned) check_divisor(instruction);
     if (op == Op::Threefry && first != DType::U32) report("threefry of another dtype than u32");
     if (op == Op::Scale && first != DType::F32) report("scale of another dtype than f32");

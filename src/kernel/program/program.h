@@ -27,7 +27,8 @@ enum class Code : uint8_t {
   Size,      // symbolic size number `bits`: index scalar
   Cell,      // the number of this cell: index scalar
   Compute,   // elementwise `op` of operands, lane by lane; every operand has `lanes` lanes.
-             // Meaning: semantics.h, in f32 for f32. Cast and Bitcast give `dtype`.
+             // Meaning: semantics.h, in f32 for f32. Cast and Bitcast give `dtype`. A Cast of
+             // pairs of f32 to f16, `width` 2, may round as the device's own instruction does.
   Splat,     // operand 0, a scalar, in every lane
   Ramp,      // operand 0 + lane * operand 1, both index scalars: index lanes
   Combine,   // all lanes of operand 0 by `op` (Add Mul Max Min And Or): a scalar. Fixed tree: upper
@@ -81,7 +82,7 @@ struct Instruction {
   bool streaming = false;    // a Store of whole aligned vectors that are not read again soon
   bool is_unsigned = false;  // a FloorDiv or Mod of indices that is plain to divide: operand 0 is
                              // never negative, operand 1 a positive constant
-  uint8_t width = 1;         // of a Load, Store or Pack: neighbours that each lane has, 1, 2 or 4
+  uint8_t width = 1;  // of a Load, Store, Pack or Cast: neighbours that each lane has, 1, 2 or 4
   uint16_t subgroup = 0;  // of a Combine: threads that exchange values without memory; 1: none do
   int32_t offset = 0;     // of a Load or Store: elements that are added to the place
 

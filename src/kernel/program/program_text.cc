@@ -97,8 +97,9 @@ class Writer {
       case Code::Size: return write("%{} = size {}", i, instruction.bits);
       case Code::Cell: return write("%{} = cell", i);
       case Code::Compute:
-        return write("%{} = {} {}{}{}", i, type, name(instruction.op),
-                     instruction.is_unsigned ? " unsigned" : "", operands(instruction));
+        return write("%{} = {} {}{}{}{}", i, type, name(instruction.op),
+                     instruction.is_unsigned ? " unsigned" : "", vectors(instruction.width),
+                     operands(instruction));
       case Code::Splat: return write("%{} = {} splat %{}", i, type, from[0]);
       case Code::Zip:
         return write("%{} = {} zip {} %{} %{}", i, type, instruction.bits ? "upper" : "lower",
@@ -512,6 +513,9 @@ class Parser {
       instruction.code = Code::Compute;
       instruction.op = op(text);
       instruction.is_unsigned = accept("unsigned");
+      int width = 1;
+      vectors(width);
+      instruction.width = static_cast<uint8_t>(width);
       operands(instruction);
     }
   }
