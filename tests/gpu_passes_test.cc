@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <random>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -21,38 +20,14 @@
 #include "kernel/gpu/widen_accesses.h"
 #include "kernel/program/program_content.h"
 #include "lower_check.h"
+#include "program_checks.h"
 #include "program_file.h"
-#include "program_interpreter.h"
 #include "symbolic/bounds.h"
 #include "transform/simplify.h"
 
 using namespace anneal;
 
 namespace {
-
-Program parsed(std::string_view text) {
-  const auto read = parse_program(text);
-  if (const auto* error = std::get_if<TextError>(&read)) {
-    FAIL(fmt::format("{}:{}: {}", error->at.line, error->at.column, error->message));
-    return {};
-  }
-  return std::get<Program>(read);
-}
-
-std::string after(void (*pass)(Program&), std::string_view text) {
-  Program program = parsed(text);
-  pass(program);
-  CHECK(verify(program) == "");
-  return to_text(program);
-}
-
-std::vector<Value> ran(const Program& program, std::vector<Value> values, int64_t cells,
-                       std::span<const int64_t> sizes = {}) {
-  std::vector<Value*> pointers;
-  for (Value& value : values) pointers.push_back(&value);
-  run_program(program, pointers, sizes, cells);
-  return values;
-}
 
 // Every element of a buffer by another thread than the one that stored it.
 constexpr std::string_view kTurned = R"(program turned

@@ -5,11 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <anneal/error.h>
-
 #include "base/call_site.h"
 #include "ir/interpreter.h"
-#include "kernel/gpu/passes.h"
 #include "program_interpreter.h"
 #include "runtime/gpu/bench.h"
 
@@ -60,19 +57,16 @@ void run(const gpu::Launch& launch) {
 
 class InterpretedBackend : public gpu::Backend {
  public:
-  explicit InterpretedBackend(std::shared_ptr<InterpretedGpu::Counts> counts)
-      : counts_(std::move(counts)) {}
+  InterpretedBackend(const Capabilities& capabilities,
+                     std::shared_ptr<InterpretedGpu::Counts> counts)
+      : capabilities_(capabilities), counts_(std::move(counts)) {}
 
   std::vector<std::shared_ptr<const gpu::Code>> compile(
       std::span<const gpu::CodeRequest> requests) override {
     std::vector<std::shared_ptr<const gpu::Code>> made;
     for (const gpu::CodeRequest& request : requests) {
       ++counts_->compiled;
-      Program program =
-          gpu_program(request.kernel->program,
-                      {.most_elements = request.kernel->most_elements, .memory = *request.memory});
-      if (const std::string problem = verify(program); !problem.empty())
-        throw InternalError(problem);
+      Program program = gpu_program(*request.kernel, capabilities_, *request.memory);
       std::vector<int> buffers;
       for (size_t i = 0; i < program.buffers.size(); ++i) buffers.push_back(static_cast<int>(i));
       made.push_back(std::make_shared<InterpretedCode>(std::move(program), std::move(buffers)));
@@ -106,6 +100,7 @@ class InterpretedBackend : public gpu::Backend {
   }
 
  private:
+  Capabilities capabilities_;
   std::shared_ptr<InterpretedGpu::Counts> counts_;
 };
 
@@ -128,7 +123,7 @@ InterpretedGpu::InterpretedGpu(const Capabilities& capabilities)
 }
 
 void InterpretedGpu::replace_backend() {
-  *current_ = std::make_shared<InterpretedBackend>(counts_);
+  *current_ = std::make_shared<InterpretedBackend>(capabilities_, counts_);
 }
 
 std::unique_ptr<Executable> InterpretedGpu::compile(const Schedule& schedule,

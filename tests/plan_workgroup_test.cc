@@ -13,6 +13,7 @@
 #include "body_interpreter.h"
 #include "codegen/target_kernels.h"
 #include "kernel/gpu/gpu_kernel.h"
+#include "kernel/gpu/lower_combines.h"
 #include "kernel/gpu/passes.h"
 #include "kernel/gpu/place_locals.h"
 #include "kernel/plan/plan_text.h"
@@ -92,11 +93,14 @@ struct MemoryCheck {
     PlannedBody planned = plan_body(body, options);
     if (planned.is_empty()) return;
     const bool units = options.capabilities.matrix_element_bytes == 2;
-    const WorkgroupMemory memory = workgroup_memory(planned.plan, *planned.analysis, units, true);
+    const int subgroup = options.capabilities.fixed_subgroup_threads;
+    const WorkgroupMemory memory =
+        workgroup_memory(planned.plan, *planned.analysis, units, true, subgroup);
     CAPTURE(summary(planned.plan, *planned.analysis));
     Program program = lower(planned, false).program;
     lanes_to_threads(program);
     place_locals(program);
+    lower_combines(program, subgroup);
     const LocalBytes bytes = gpu_local_bytes(program, units);
     CHECK(memory.of_group == bytes.of_group);
     CHECK(memory.of_thread == bytes.of_thread);

@@ -15,8 +15,6 @@ namespace {
 
 using Lanes = std::vector<Scalar>;  // of matrices: all elements
 
-constexpr size_t kMatrixElements = size_t{kMatrixSide} * kMatrixSide;
-
 // Who touched elements since the last barrier for their memory. Threads run side by side between
 // barriers: without a race every order gives the same, so that the one below, instruction by
 // instruction, is as good as any.
@@ -151,15 +149,8 @@ class Run {
               Scalar::of_int(DType::Index, index(instruction, 0) + lane * index(instruction, 1)));
         break;
       case Code::Combine:
-        result = operand(instruction, 0);
-        while (result.size() > 1) {
-          const size_t half = result.size() / 2;
-          for (size_t i = 0; i < half; ++i) {
-            const std::array pair{result[i], result[i + half]};
-            result[i] = evaluate(instruction.op, instruction.dtype, pair);
-          }
-          result.resize(half);
-        }
+        result = {instruction.subgroup == 0 ? combine(instruction, operand(instruction, 0))
+                                            : combine_by_threads(instruction)};
         break;
       case Code::Zip:
         for (size_t i = 0; i < instruction.lanes; ++i) {
@@ -171,8 +162,9 @@ class Run {
       case Code::Store: result = access(instruction); break;
       case Code::Prefetch: break;
       case Code::MatrixZero:
-        result.assign(instruction.lanes / kMatrixLanes * kMatrixElements,
-                      Scalar::of(DType::F32, 0));
+        result.assign(static_cast<size_t>(instruction.lanes / unit().lanes) *
+                          static_cast<size_t>(unit().rows) * static_cast<size_t>(unit().columns),
+                      Scalar::of(unit().sums, 0));
         break;
       case Code::MatrixLeft:
       case Code::MatrixRight:
@@ -213,45 +205,101 @@ class Run {
     values_[at] = std::move(result);
   }
 
+  Scalar both(const Instruction& instruction, Scalar a, Scalar b) const {
+    const std::array pair{a, b};
+    return evaluate(instruction.op, instruction.dtype, pair);
+  }
+
+  // Upper half into lower half until one is left.
+  Scalar combine(const Instruction& instruction, Lanes values) const {
+    while (values.size() > 1) {
+      const size_t half = values.size() / 2;
+      for (size_t i = 0; i < half; ++i) values[i] = both(instruction, values[i], values[i + half]);
+      values.resize(half);
+    }
+    return values[0];
+  }
+
+  // The first thread of each subgroup stores what it has.
+  Scalar combine_by_threads(const Instruction& instruction) {
+    const Lanes& values = operand(instruction, 0);
+    const size_t subgroup = instruction.subgroup, groups = values.size() / subgroup;
+    if (groups == 1) return combine(instruction, values);
+    const uint64_t scratch = instruction.bits;
+    races_.barrier(kBarrierShared);
+    for (size_t i = 0; i < groups; ++i) {
+      const auto first = values.begin() + static_cast<int64_t>(i * subgroup);
+      store(scratch, static_cast<int64_t>(i),
+            combine(instruction, {first, first + static_cast<int64_t>(subgroup)}),
+            static_cast<int>(i * subgroup));
+    }
+    races_.barrier(kBarrierShared);
+    for (size_t half = groups / 2; subgroup == 1 && half > 0; half /= 2) {
+      for (size_t i = 0; i < half; ++i) {
+        const auto thread = static_cast<int>(i);
+        const auto at = static_cast<int64_t>(i), other = static_cast<int64_t>(i + half);
+        store(scratch, at,
+              both(instruction, load(scratch, at, thread), load(scratch, other, thread)), thread);
+      }
+      races_.barrier(kBarrierShared);
+    }
+    Scalar total = load(scratch, 0, Races::kSeveral);
+    for (size_t i = 1; subgroup > 1 && i < groups; ++i)
+      total = both(instruction, total, load(scratch, static_cast<int64_t>(i), Races::kSeveral));
+    return total;
+  }
+
+  const MatrixUnit& unit() const { return *program_.matrix_unit; }
+
   // Matrices one after the other, by rows: where each element lies.
   template <typename Element>
   void matrix_elements(const Instruction& instruction, int64_t column_stride, Element element) {
     const Lanes& places = operand(instruction, 0);
     const int64_t row_stride = index(instruction, 1);
+    const auto lanes = static_cast<size_t>(unit().lanes);
+    const int rows = instruction.code == Code::MatrixRight ? unit().depth : unit().rows,
+              columns = instruction.code == Code::MatrixLeft ? unit().depth : unit().columns;
     size_t number = 0;
-    for (size_t lane = 0; lane < instruction.lanes; lane += kMatrixLanes) {
-      for (size_t i = 1; i < kMatrixLanes; ++i)
+    for (size_t lane = 0; lane < instruction.lanes; lane += lanes) {
+      for (size_t i = 1; i < lanes; ++i)
         if (places.at(lane + i).bits() != places.at(lane).bits())
           throw InternalError("lanes of a matrix differ about its place");
-      for (int64_t i = 0; i < kMatrixSide; ++i)
-        for (int64_t j = 0; j < kMatrixSide; ++j)
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j)
           element(places[lane].as_int() + i * row_stride + j * column_stride, number++);
     }
   }
 
+  // Term after term, each sum rounded, as it is where there is no unit.
   Lanes multiply_add(const Instruction& instruction) {
     const Lanes &left = operand(instruction, 0), &right = operand(instruction, 1);
     Lanes result = operand(instruction, 2);
+    const auto rows = static_cast<size_t>(unit().rows),
+               columns = static_cast<size_t>(unit().columns),
+               depth = static_cast<size_t>(unit().depth);
     for (size_t i = 0; i < result.size(); ++i) {
-      const size_t first = i / kMatrixElements * kMatrixElements,
-                   row = i % kMatrixElements / kMatrixSide, column = i % kMatrixSide;
-      double sum = result[i].as_double();
-      for (size_t k = 0; k < kMatrixSide; ++k)
-        sum += left[first + row * kMatrixSide + k].as_double() *
-               right[first + k * kMatrixSide + column].as_double();
-      result[i] = Scalar::of(DType::F32, sum);
+      const size_t matrix = i / (rows * columns), row = i / columns % rows, column = i % columns;
+      for (size_t k = 0; k < depth; ++k) {
+        const double factor = left[(matrix * rows + row) * depth + k].as_double(),
+                     other = right[(matrix * depth + k) * columns + column].as_double();
+        result[i] = Scalar::of(unit().sums, result[i].as_double() + factor * other);
+      }
     }
     return result;
   }
 
   Lanes compute(const Instruction& instruction) {
     Lanes result;
-    for (size_t lane = 0; lane < instruction.lanes; ++lane) {
+    const size_t elements = size_t{instruction.lanes} * instruction.width;
+    for (size_t lane = 0; lane < elements; ++lane) {
       std::vector<Scalar> sources;
       for (size_t i = 0; i < 4 && instruction.operands[i] != kNoValue; ++i)
         sources.push_back(operand(instruction, i).at(lane));
       // As machine code does: what is made for places that no condition allows must not fail.
       const bool divides = instruction.op == Op::FloorDiv || instruction.op == Op::Mod;
+      if (instruction.is_unsigned && (sources[0].as_int() < 0 || sources[1].as_int() <= 0))
+        throw InternalError(fmt::format("an unsigned division of {} by {}", sources[0].as_int(),
+                                        sources[1].as_int()));
       if (divides && sources[1].bits() == 0)
         result.push_back(Scalar::of_int(instruction.dtype, 0));
       else if (instruction.op == Op::AsIndex)

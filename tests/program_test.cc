@@ -291,6 +291,8 @@ namespace {
 
 // One block of a product of 32 lanes, as emitted by hand.
 struct MatrixProgram : ProgramBuilder {
+  MatrixProgram() { program.matrix_unit = kMatrixUnit; }
+
   uint64_t halves = local(DType::F16, 512), sums = local(DType::F32, 256);
   ValueId place = index(0, 32), one = index(1), stride = index(16);
 
@@ -317,6 +319,7 @@ TEST_CASE("program: matrices are made, multiplied and stored, and nothing else")
   CHECK(to_text(b.program) == R"(program test
 local b0 f16[512]
 local b1 f32[256]
+matrix_unit 16x16x16 f16 f32 lanes 32
   %0 = indexx32 0
   %1 = index 1
   %2 = index 16

@@ -72,7 +72,8 @@ TEST_CASE("webgpu programs: programs in files compute what the interpreter says"
     std::vector<Value*> pointers;
     for (Value& value : wanted) pointers.push_back(&value);
     run_program(file.program, pointers, file.sizes, file.cells);
-    for (const char* left_out : {"", "widen-accesses", "dead-code", "index-width"}) {
+    for (const char* left_out :
+         {"", "widen-accesses", "dead-code", "index-width", "unsigned-division"}) {
       CAPTURE(left_out);
       const std::vector<Value> is =
           ran_on(*gpu, file, gpu_program(file.program, {.disabled = {left_out}}));

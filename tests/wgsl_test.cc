@@ -40,8 +40,9 @@ std::vector<Program> kernels_of(const Tensor& tensor,
   return programs_of(schedule_program(roots, options), capabilities);
 }
 
-wgsl::Shader shader(const Program& program, const wgsl::ShaderOptions& options = {}) {
-  return wgsl::write_shader(gpu_program(program), options);
+wgsl::Shader shader(const Program& program, const GpuPassOptions& passes = {},
+                    const wgsl::ShaderOptions& options = {}) {
+  return wgsl::write_shader(gpu_program(program, passes), options);
 }
 
 // In instructions.
@@ -152,7 +153,7 @@ TEST_CASE("wgsl: matrices are the adapter's, or spelled out") {
   const Program& product = *std::ranges::find_if(programs, [](const Program& program) {
     return std::ranges::count(program.code, Code::MatrixMultiplyAdd, &Instruction::code) > 0;
   });
-  const std::string text = shader(product, {.matrices = true}).text;
+  const std::string text = shader(product, {.matrix_units = true}, {.matrices = true}).text;
   CHECK(text.starts_with("enable f16;\n"));
   for (const char* part :
        {"local0: array<f16, ", "subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>",

@@ -2,7 +2,6 @@
 
 #include "codegen/backends.h"
 #include "codegen/wgsl/kernel_shader.h"
-#include "kernel/gpu/passes.h"
 #include "schedule/graph/conv_rules.h"
 #include "schedule/memory/memory_plan.h"
 #include "target/questions.h"
@@ -34,12 +33,12 @@ std::string ir_text(const Target&, const Capabilities&, const Schedule&, const K
                     const Program&) {
   return to_text(part.body);
 }
-std::string program_text(const Target& target, const Capabilities&, const Schedule& schedule,
-                         const KernelPart& part, const Program& program) {
+std::string program_text(const Target& target, const Capabilities& capabilities,
+                         const Schedule& schedule, const KernelPart& part, const Program& program) {
   if (target.hardware.execution == Execution::Simd) return to_text(program);
+  const GpuKernel kernel{.program = program, .most_elements = most_elements(part.body)};
   return to_text(
-      gpu_program(program, {.most_elements = most_elements(part.body),
-                            .memory = expected_memory(program, schedule, part.arguments)}));
+      gpu_program(kernel, capabilities, expected_memory(program, schedule, part.arguments)));
 }
 std::string wgsl_text(const Target&, const Capabilities& capabilities, const Schedule& schedule,
                       const KernelPart& part, const Program&) {

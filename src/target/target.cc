@@ -12,9 +12,6 @@ namespace {
 // Tiles of operands, and one of sums for each subgroup, of the smallest rectangle.
 constexpr int64_t kLeastBytesOfMatrices = 30 << 10;
 
-// The one unit that kernels are written for so far.
-constexpr MatrixUnit kMatrixUnit{16, 16, 16, DType::F16, DType::F32, 32};
-
 Capabilities simd_capabilities(const Hardware& hardware, const Tuning& tuning) {
   Capabilities capabilities;
   capabilities.vector_bytes = hardware.vector_bytes;

@@ -11,6 +11,7 @@
 #include "base/os/machine.h"
 #include "ir/dtype.h"
 #include "target/capabilities.h"
+#include "target/matrix_unit.h"
 
 namespace anneal {
 
@@ -21,14 +22,6 @@ enum class Execution : uint8_t {
 
 // What kernels are written in.
 enum class Language : uint8_t { None, MachineCode, Wgsl };
-
-// Multiplies rows x depth by depth x columns elements and adds them up.
-struct MatrixUnit {
-  int rows, columns, depth;
-  DType operands, sums;
-  int lanes;  // that hold a matrix together
-  friend bool operator==(const MatrixUnit&, const MatrixUnit&) = default;
-};
 
 // Facts, which no choice of ours changes. 0: there is none, or it is not known.
 struct Hardware {

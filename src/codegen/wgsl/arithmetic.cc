@@ -180,6 +180,12 @@ std::string Arithmetic::integer(Op op, DType dtype, std::span<const Operand> ope
   }
 }
 
+std::string Arithmetic::divide_unsigned(Op op, const std::string& index, const std::string& by) {
+  const bool rest = op == Op::Mod;
+  if (wide_index_) return call(rest ? "mod_u64" : "floor_div_u64", {index, by});
+  return fmt::format("i32(u32({}) {} u32({}))", index, rest ? '%' : '/', by);
+}
+
 std::string Arithmetic::of_words(Op op, DType dtype, std::span<const Operand> operands) {
   const std::string& a = operands[0].text;
   const std::string& b = operands.size() > 1 ? operands[1].text : a;

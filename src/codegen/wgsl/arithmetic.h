@@ -30,6 +30,8 @@ class Arithmetic {
   const char* type(DType dtype) const;
   std::string constant(DType dtype, uint64_t bits);
   std::string compute(Op op, DType dtype, std::span<const Operand> operands);
+  // FloorDiv or Mod of indices that are not negative.
+  std::string divide_unsigned(Op op, const std::string& index, const std::string& by);
   std::string cast(const Operand& from, DType to);
 
   std::string call(const char* function, std::initializer_list<std::string_view> arguments);

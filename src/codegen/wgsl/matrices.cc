@@ -2,10 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <anneal/error.h>
+
 namespace anneal::wgsl {
 
 Matrices::Matrices(const Program& program, Arithmetic& arithmetic, bool units)
-    : program_(program), arithmetic_(arithmetic), units_(units) {}
+    : program_(program),
+      arithmetic_(arithmetic),
+      units_(units),
+      unit_(program.matrix_unit.value_or(kMatrixUnit)) {
+  const int elements = elements_of_lane();
+  const bool fits = elements > 0 && unit_.columns % elements == 0 &&
+                    elements * unit_.lanes == unit_.rows * unit_.columns;
+  if (!units && (!fits || unit_.operands != DType::F16 || unit_.sums != DType::F32))
+    throw InternalError("matrices of such a unit are not written out");
+}
 
 // Threads of a subgroup follow each other in a group of one row, which no rule of WGSL says.
 std::string Matrices::enabled() const {
@@ -25,18 +36,27 @@ int64_t Matrices::stride(const Instruction& matrix, size_t operand) const {
   return static_cast<int64_t>(program_.code[static_cast<size_t>(matrix.operands[operand])].bits);
 }
 
+const char* Matrices::element_type(DType dtype) {
+  if (dtype == DType::F16) return "f16";
+  if (dtype == DType::F32) return "f32";
+  throw InternalError(fmt::format("WGSL has no matrices of {}", name(dtype)));
+}
+
 std::string Matrices::zero() const {
-  if (units_) return fmt::format("subgroup_matrix_result<f32, {0}, {0}>()", kMatrixSide);
-  return fmt::format("array<f32, {}>()", kElementsOfLane);
+  if (units_)
+    return fmt::format("subgroup_matrix_result<{}, {}, {}>()", element_type(unit_.sums),
+                       unit_.columns, unit_.rows);
+  return fmt::format("array<f32, {}>()", elements_of_lane());
 }
 
 // Spelled out, a matrix is the place where it lies.
 std::string Matrices::load(const Instruction& matrix, const std::string& buffer,
                            const std::string& place) const {
   if (!units_) return place;
-  const bool by_rows = stride(matrix, 2) == 1;
-  return fmt::format("subgroupMatrixLoad<subgroup_matrix_{0}<f16, {1}, {1}>, {2}>(&{3}, {4}, {5}u)",
-                     matrix.code == Code::MatrixLeft ? "left" : "right", kMatrixSide,
+  const bool by_rows = stride(matrix, 2) == 1, left = matrix.code == Code::MatrixLeft;
+  return fmt::format("subgroupMatrixLoad<subgroup_matrix_{}<{}, {}, {}>, {}>(&{}, {}, {}u)",
+                     left ? "left" : "right", element_type(unit_.operands),
+                     left ? unit_.depth : unit_.columns, left ? unit_.rows : unit_.depth,
                      by_rows ? "row_major" : "col_major", buffer, place,
                      stride(matrix, by_rows ? 1 : 2));
 }
@@ -51,7 +71,7 @@ std::string Matrices::multiply_add(const Instruction& multiply, const std::strin
                      sum);
 }
 
-// A thread has half a row.
+// A thread has neighbours of one row.
 std::string Matrices::spelled_multiply(const Instruction& left, const Instruction& right) {
   const size_t buffers = program_.buffers.size();
   const std::string name = fmt::format("multiply_{}_{}", left.bits - buffers, right.bits - buffers);
@@ -65,8 +85,8 @@ std::string Matrices::spelled_multiply(const Instruction& left, const Instructio
       R"(
 fn {0}(left: u32, right: u32, sum: array<f32, {1}>, lane: u32) -> array<f32, {1}> {{
   var result = sum;
-  let row = (lane % {2}u) / 2u;
-  let first = (lane % 2u) * {1}u;
+  let row = (lane % {2}u) / {6}u;
+  let first = (lane % {6}u) * {1}u;
   for (var k = 0u; k < {3}u; k++) {{
     let a = {4};
     for (var i = 0u; i < {1}u; i++) {{
@@ -76,8 +96,8 @@ fn {0}(left: u32, right: u32, sum: array<f32, {1}>, lane: u32) -> array<f32, {1}
   return result;
 }}
 )",
-      name, kElementsOfLane, kMatrixLanes, kMatrixSide, element(left, "left", "row", "k"),
-      element(right, "right", "k", "(first + i)"));
+      name, elements_of_lane(), unit_.lanes, unit_.depth, element(left, "left", "row", "k"),
+      element(right, "right", "k", "(first + i)"), lanes_of_row());
   return name;
 }
 
@@ -91,13 +111,13 @@ std::string Matrices::store(const Instruction& matrix, const std::string& buffer
       R"(
 fn {0}(place: u32, matrix: array<f32, {1}>, lane: u32) {{
   var elements = matrix;
-  let first = place + (lane % {2}u) / 2u * {3}u + (lane % 2u) * {1}u;
+  let first = place + (lane % {2}u) / {5}u * {3}u + (lane % {5}u) * {1}u;
   for (var i = 0u; i < {1}u; i++) {{
     {4}[first + i] = elements[i];
   }}
 }}
 )",
-      name, kElementsOfLane, kMatrixLanes, stride(matrix, 1), buffer);
+      name, elements_of_lane(), unit_.lanes, stride(matrix, 1), buffer, lanes_of_row());
   return fmt::format("{}({}, {}, lane);", name, place, value);
 }
 

@@ -21,7 +21,6 @@ class Matrices {
   std::string functions() const;  // that were called
 
   // Of values: operands are names, or places as unsigned numbers.
-  static constexpr int kElementsOfLane = kMatrixSide * kMatrixSide / kMatrixLanes;
   std::string zero() const;
   std::string load(const Instruction& matrix, const std::string& buffer,
                    const std::string& place) const;
@@ -31,12 +30,16 @@ class Matrices {
                     const std::string& value);
 
  private:
+  static const char* element_type(DType dtype);
+  int elements_of_lane() const { return unit_.rows * unit_.columns / unit_.lanes; }
+  int lanes_of_row() const { return unit_.columns / elements_of_lane(); }
   int64_t stride(const Instruction& matrix, size_t operand) const;
   std::string spelled_multiply(const Instruction& left, const Instruction& right);
 
   const Program& program_;
   Arithmetic& arithmetic_;
   bool units_;
+  MatrixUnit unit_;
   std::map<std::string, std::string> functions_;  // by name
 };
 

@@ -10,18 +10,12 @@
 #include <anneal/error.h>
 
 #include "codegen/wgsl/arithmetic.h"
-#include "codegen/wgsl/f32_as_f16x2.h"
 #include "codegen/wgsl/matrices.h"
 #include "codegen/wgsl/workgroup_reduction.h"
-#include "kernel/program/index_facts.h"
+#include "kernel/gpu/place_locals.h"
 
 namespace anneal::wgsl {
 namespace {
-
-bool has_matrices(const Program& program) {
-  return std::ranges::any_of(program.code,
-                             [](const Instruction& each) { return makes_matrix(each.code); });
-}
 
 class Writer {
  public:
@@ -31,17 +25,21 @@ class Writer {
         wide_index_(program.index_bits == 64),
         arithmetic_(wide_index_),
         matrices_(program, arithmetic_, options.matrices && has_matrices(program)),
-        halves_(program, matrices_.use_units()),
         threads_(program.threads),
-        combinations_(arithmetic_, threads_, options.subgroup),
+        combinations_(arithmetic_, threads_),
         names_(program.code.size()),
         is_mentioned_(program.code.size()),
-        never_negative_(find_never_negative(program)) {
+        is_widened_(program.code.size()) {
     if (threads_ == 0) throw InternalError("a program whose lanes are no threads has no WGSL");
-    for (const Instruction& each : program.code)
+    for (const Instruction& each : program.code) {
       for (size_t i = 0; i < each.operands.size(); ++i)
         if (each.operands[i] != kNoValue && mentions(each, i))
           is_mentioned_[static_cast<size_t>(each.operands[i])] = true;
+      const bool widens =
+          each.code == Code::Compute && each.op == Op::Cast && each.dtype == DType::F32;
+      if (widens && is_of_pair(operand(each, 0)))
+        is_widened_[static_cast<size_t>(operand(each, 0).operands[0])] = true;
+    }
   }
 
   Shader write() {
@@ -218,7 +216,7 @@ class Writer {
         return;
       }
       case Code::Combine: {
-        const std::string function = combinations_.function(each.op, each.dtype);
+        const std::string function = combinations_.function(each, buffer_name(each.bits));
         let(at, fmt::format("{}({}, lane)", function, text(each, 0)));
         return;
       }
@@ -273,23 +271,30 @@ class Writer {
     let(at, value);
   }
 
-  void half(size_t at, const Instruction& each) {
-    if (halves_.is_made(at)) return;
-    const std::string word = fresh("h");
-    const ValueId other = halves_.partner(at);
-    line("let {} = {};", word,
-         halves_.make(at, word, text(each, 0),
-                      other == kNoValue ? "" : names_[static_cast<size_t>(other)]));
-    names_[at] = halves_.code(at);
-    if (other != kNoValue) names_[at + 1] = halves_.code(at + 1);
+  // A word of both. Drivers take what is rounded and widened again for the number itself; a number
+  // that only we know to be 0 keeps them from it.
+  void pair(size_t at, const Instruction& each) {
+    const Instruction& wide = operand(each, 0);
+    const std::string first = element_of(wide, text(each, 0), 0),
+                      second = element_of(wide, text(each, 0), 1);
+    names_[at] = fresh("h");
+    line("let {} = pack2x16float(vec2<f32>({}, {})){};", names_[at], first, second,
+         is_widened_[at] ? " ^ given[0].y" : "");
+  }
+
+  // Whether a value is one of a pair of f16.
+  bool is_of_pair(const Instruction& half) const {
+    return half.code == Code::Element && operand(half, 0).code == Code::Compute;
+  }
+  // That one, by a function that takes both.
+  std::string part_of_pair(const char* function, const Instruction& half) const {
+    return fmt::format("{}({}).{}", function, text(half, 0), half.bits == 0 ? 'x' : 'y');
   }
 
   void compute(size_t at, const Instruction& each) {
-    if (halves_.makes(at)) return half(at, each);
-    if (each.op == Op::Cast && each.dtype == DType::F32)
-      if (const std::string wide = halves_.widened(static_cast<size_t>(each.operands[0]));
-          !wide.empty())
-        return let(at, wide);
+    if (each.width > 1) return pair(at, each);
+    if (each.op == Op::Cast && each.dtype == DType::F32 && is_of_pair(operand(each, 0)))
+      return let(at, part_of_pair("unpack2x16float", operand(each, 0)));
     std::vector<Operand> operands;
     for (size_t i = 0; i < info(each.op).sources; ++i)
       operands.push_back({text(each, i), operand(each, i).dtype});
@@ -298,12 +303,8 @@ class Writer {
         if (takes_back(each.operands[i], each.operands[1 - i]))
           operands[i].text =
               fmt::format("bitcast<f32>(bitcast<u32>({}) ^ given[0].y)", operands[i].text);
-    const bool division = each.op == Op::FloorDiv || each.op == Op::Mod;
-    if (division && is_index(each.dtype) && !wide_index_ && is_plain_division(each)) {
-      const char sign = each.op == Op::Mod ? '%' : '/';
-      return let(at,
-                 fmt::format("i32(u32({}) {} u32({}))", operands[0].text, sign, operands[1].text));
-    }
+    if (each.is_unsigned)
+      return let(at, arithmetic_.divide_unsigned(each.op, operands[0].text, operands[1].text));
     let(at, arithmetic_.compute(each.op, each.dtype, operands));
   }
 
@@ -336,12 +337,6 @@ class Writer {
 
   const Instruction& instruction(ValueId value) const {
     return program_.code[static_cast<size_t>(value)];
-  }
-
-  bool is_plain_division(const Instruction& each) const {
-    const Instruction& by = operand(each, 1);
-    const bool positive = by.code == Code::Constant && static_cast<int64_t>(by.bits) > 0;
-    return positive && never_negative_[static_cast<size_t>(each.operands[0])];
   }
 
   // ---- memory
@@ -439,6 +434,8 @@ class Writer {
   // of what memory has.
   std::string element_of(const Instruction& wide, const std::string& name, size_t i) const {
     if (wide.code == Code::Pack) return text(wide, i);
+    if (wide.code == Code::Compute)  // the bits of a half, below zeros
+      return fmt::format("({} {})", name, i == 0 ? "& 0xffffu" : ">> 16u");
     if (!is_packed(wide.bits)) return fmt::format("{}.{}", name, "xyzw"[i]);
     if (byte_size(wide.dtype) == 1) return unpacked(wide.dtype, name, fmt::format("{}u", i * 8));
     const std::string word = fmt::format("{}.{}", name, i < 2 ? 'x' : 'y');
@@ -448,7 +445,7 @@ class Writer {
   void element(size_t at, const Instruction& each) {
     const Instruction& wide = operand(each, 0);
     std::string value = element_of(wide, text(each, 0), each.bits);
-    if (wide.code == Code::Pack || !is_packed(wide.bits))
+    if (wide.code != Code::Load || !is_packed(wide.bits))
       names_[at] = std::move(value);
     else
       let(at, value);
@@ -503,9 +500,10 @@ class Writer {
     }
     const std::string where = place(each), value = text(each, 2), buffer = buffer_name(each.bits);
     if (is_f16_memory(each.bits)) {
-      const std::string half = halves_.f16(static_cast<size_t>(each.operands[2]));
+      const Instruction& half = operand(each, 2);
       line("{}[{}] = {};", buffer, where,
-           half.empty() ? fmt::format("bitcast<vec2<f16>>({}).x", value) : half);
+           is_of_pair(half) ? part_of_pair("bitcast<vec2<f16>>", half)
+                            : fmt::format("bitcast<vec2<f16>>({}).x", value));
     } else if (!is_packed(each.bits)) {
       line("{} = {};", is_vectors(each.bits) ? part_of_vector(each) : buffer + "[" + where + "]",
            is_bool(each.dtype) ? fmt::format("u32({})", value) : value);
@@ -579,12 +577,11 @@ class Writer {
   bool wide_index_;
   Arithmetic arithmetic_;
   Matrices matrices_;
-  Halves halves_;
   int threads_;
   WorkgroupReductions combinations_;
   std::vector<std::string> names_;
-  std::vector<bool> is_mentioned_;    // of instructions
-  std::vector<bool> never_negative_;  // of indices
+  std::vector<bool> is_mentioned_;  // of instructions
+  std::vector<bool> is_widened_;    // of pairs of f16, by the instruction that makes them
   size_t names_given_ = 0;
   std::vector<Loop> loops_;
   std::string body_;

@@ -12,7 +12,6 @@ namespace anneal::wgsl {
 
 struct ShaderOptions {
   ArgumentMemory memory = {};
-  int subgroup = 0;  // threads of a subgroup, always so many; 0: none, or they differ
   // The adapter's units multiply matrices; otherwise that is spelled out, f16 in fast memory takes
   // a word then.
   bool matrices = false;

@@ -1,33 +1,44 @@
-// Functions that combine what all threads of a group have: sums, maxima. They wait for each other
-// in them.
+// Functions that combine what all threads of a group have, sums or maxima: Code::Combine as its
+// instruction says. They wait for each other in them.
 #pragma once
 
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "codegen/wgsl/arithmetic.h"
+#include "kernel/program/program.h"
 
 namespace anneal::wgsl {
 
 class WorkgroupReductions {
  public:
-  static constexpr std::string_view kPrefix = "combine_";
+  WorkgroupReductions(Arithmetic& arithmetic, int threads)
+      : arithmetic_(arithmetic), threads_(threads) {}
 
-  // `subgroup`: how many threads exchange values without memory; 1: none do.
-  WorkgroupReductions(Arithmetic& arithmetic, int threads, int subgroup)
-      : arithmetic_(arithmetic), threads_(threads), subgroup_(subgroup) {}
-
-  // The name of the one for an op.
-  std::string function(Op op, DType dtype);
+  // The name of the one for an instruction, whose memory is called so.
+  std::string function(const Instruction& combine, const std::string& memory);
   bool use_subgroups() const;
-  // All that were asked for, and the memory they need.
+  // All that were asked for.
   std::string text();
 
  private:
+  struct Combination {
+    Op op;
+    DType dtype;
+    int subgroup;
+    std::string memory;
+    friend auto operator<=>(const Combination&, const Combination&) = default;
+  };
+  std::string between_subgroups(const Combination& each);
+  std::string through_memory(const Combination& each);
+  std::string element(const Combination& each, const std::string& at) const;
+  std::string kept(const Combination& each, const std::string& value) const;
+  std::string both(const Combination& each, const std::string& a, const std::string& b);
+
   Arithmetic& arithmetic_;
-  int threads_, subgroup_;
-  std::map<std::string, std::pair<Op, DType>> used_;
+  int threads_;
+  std::map<std::string, Combination> used_;  // by name
 };
 
 }  // namespace anneal::wgsl

@@ -324,7 +324,8 @@ void CodeBuilder::prefetch(uint64_t buffer, ValueId place) {
 }
 
 ValueId CodeBuilder::matrix_zero(int lanes) {
-  Instruction instruction{Code::MatrixZero};
+  program_.matrix_unit = kMatrixUnit;
+  Instruction instruction{Code::MatrixZero, Op::Add, kMatrixUnit.sums};
   instruction.lanes = static_cast<uint16_t>(lanes);
   return unique(instruction, root_);
 }
@@ -341,14 +342,14 @@ ValueId CodeBuilder::matrix_load(const MatrixPlace& place, bool left) {
 }
 
 ValueId CodeBuilder::matrix_multiply_add(ValueId left, ValueId right, ValueId sum) {
-  Instruction instruction{Code::MatrixMultiplyAdd};
+  Instruction instruction{Code::MatrixMultiplyAdd, Op::Add, kMatrixUnit.sums};
   instruction.lanes = static_cast<uint16_t>(lanes(sum));
   instruction.operands = {left, right, sum, kNoValue};
   return append(instruction, current_);
 }
 
 void CodeBuilder::matrix_store(const MatrixPlace& place, ValueId value) {
-  Instruction instruction{Code::MatrixStore};
+  Instruction instruction{Code::MatrixStore, Op::Add, kMatrixUnit.sums};
   instruction.lanes = static_cast<uint16_t>(place.lanes);
   instruction.bits = place.buffer;
   instruction.operands = {splat(place.first, place.lanes), index(place.row_stride), value,

@@ -68,7 +68,7 @@ class CodeBuilder {
     uint64_t buffer = 0;
     ValueId first = kNoValue;
     int64_t row_stride = 0, column_stride = 1;
-    int lanes = kMatrixLanes;
+    int lanes = kMatrixUnit.lanes;
   };
   ValueId matrix_load(const MatrixPlace& place, bool left);
   ValueId matrix_multiply_add(ValueId left, ValueId right, ValueId sum);

@@ -11,15 +11,15 @@ constexpr int64_t kSumStride = WorkgroupProduct::kSumStride,
                   kSumElements = WorkgroupProduct::kSumElements;
 constexpr int kRowsOfThread = WorkgroupProduct::kRowsOfThread,
               kColumnsOfThread = WorkgroupProduct::kColumnsOfThread;
-constexpr int kThreadsOfRow = kMatrixSide / kColumnsOfThread;
+constexpr int kThreadsOfRow = kMatrixUnit.columns / kColumnsOfThread;
 
 class MatrixProductEmitter : public WorkgroupProductEmitter {
  public:
   using WorkgroupProductEmitter::WorkgroupProductEmitter;
 
  private:
-  int down() const { return plan_.rows.threads * kRowsOfThread / kMatrixSide; }
-  int across() const { return plan_.columns.threads * kColumnsOfThread / kMatrixSide; }
+  int down() const { return plan_.rows.threads * kRowsOfThread / kMatrixUnit.rows; }
+  int across() const { return plan_.columns.threads * kColumnsOfThread / kMatrixUnit.columns; }
   // Matrices of the same threads.
   int matrix_rows() const { return plan_.rows.copies / kRowsOfThread; }
   int matrix_columns() const { return plan_.columns.copies / kColumnsOfThread; }
@@ -27,12 +27,13 @@ class MatrixProductEmitter : public WorkgroupProductEmitter {
   // Matrices of the same threads are as far apart as all threads have rows, or columns; so threads
   // have elements in the order of any product.
   void place_threads() override {
-    ValueId inside = mod(lane_, code_.index(kMatrixLanes));
-    unit_ = div(lane_, code_.index(kMatrixLanes));
+    ValueId inside = mod(lane_, code_.index(kMatrixUnit.lanes));
+    unit_ = div(lane_, code_.index(kMatrixUnit.lanes));
     unit_row_ = div(unit_, code_.index(across()));
     unit_column_ = mod(unit_, code_.index(across()));
     const ValueId row_inside = div(inside, code_.index(kThreadsOfRow));
-    down_ = code_.add(code_.mul(unit_row_, code_.index(kMatrixSide / kRowsOfThread)), row_inside);
+    down_ =
+        code_.add(code_.mul(unit_row_, code_.index(kMatrixUnit.rows / kRowsOfThread)), row_inside);
     const ValueId column_inside = mod(inside, code_.index(kThreadsOfRow));
     across_ = code_.add(code_.mul(unit_column_, code_.index(kThreadsOfRow)), column_inside);
   }
@@ -41,7 +42,7 @@ class MatrixProductEmitter : public WorkgroupProductEmitter {
     placements_.resize(plan_.staged.size());
     for (const bool of_rows : {true, false}) {
       const WorkgroupProduct::MatrixBlock block = plan_.matrix_block(of_rows);
-      const uint64_t buffer = code_.add_local(DType::F16, block.stride * block.rows);
+      const uint64_t buffer = code_.add_local(kMatrixUnit.operands, block.stride * block.rows);
       int64_t first = 0;
       for (size_t i = 0; i < plan_.staged.size(); ++i) {
         if (plan_.staged[i].of_rows != of_rows) continue;
@@ -50,8 +51,8 @@ class MatrixProductEmitter : public WorkgroupProductEmitter {
         first += block.row_length;
       }
     }
-    const int64_t units = plan_.threads() / kMatrixLanes;
-    sums_ = code_.add_local(DType::F32, units * plan_.matrices_at_once * kSumElements);
+    const int64_t units = plan_.threads() / kMatrixUnit.lanes;
+    sums_ = code_.add_local(kMatrixUnit.sums, units * plan_.matrices_at_once * kSumElements);
   }
 
   // VectorAccess store along the sum: that is how rows lie in fast memory.
@@ -71,11 +72,12 @@ class MatrixProductEmitter : public WorkgroupProductEmitter {
   ValueId load(size_t operand, int number, int64_t term) {
     const bool left = plan_.staged[operand].of_rows;
     const Placement& placement = placements_[operand];
-    ValueId first = code_.mul(left ? unit_row_ : unit_column_,
-                              code_.index(kMatrixSide * placement.element_stride));
+    const int side = left ? kMatrixUnit.rows : kMatrixUnit.columns;
+    ValueId first =
+        code_.mul(left ? unit_row_ : unit_column_, code_.index(side * placement.element_stride));
     const int64_t further =
         placement.first +
-        int64_t{number} * (left ? down() : across()) * kMatrixSide * placement.element_stride +
+        int64_t{number} * (left ? down() : across()) * side * placement.element_stride +
         term * placement.term_stride;
     CodeBuilder::MatrixPlace place{placement.buffer, code_.add(first, code_.index(further)),
                                    placement.element_stride, placement.term_stride, threads_};
@@ -84,7 +86,7 @@ class MatrixProductEmitter : public WorkgroupProductEmitter {
   }
 
   void add_block(Emitter::State& sums, ValueId) override {
-    for (int64_t term = 0; term < plan_.depth; term += kMatrixSide) {
+    for (int64_t term = 0; term < plan_.depth; term += kMatrixUnit.depth) {
       std::vector<std::vector<ValueId>> operands(plan_.staged.size());
       auto loaded = [&](size_t operand) -> const std::vector<ValueId>& {
         const int count = plan_.staged[operand].of_rows ? matrix_rows() : matrix_columns();
@@ -155,7 +157,7 @@ class MatrixProductEmitter : public WorkgroupProductEmitter {
 
   // One that this thread stores.
   ValueId element(size_t number, int row, int column) {
-    ValueId inside = mod(lane_, code_.index(kMatrixLanes));
+    ValueId inside = mod(lane_, code_.index(kMatrixUnit.lanes));
     const ValueId row_stride = code_.index(kRowsOfThread * kSumStride);
     ValueId first_row = code_.mul(div(inside, code_.index(kThreadsOfRow)), row_stride);
     const ValueId columns = code_.index(kColumnsOfThread);

@@ -5,6 +5,7 @@
 
 #include <anneal/error.h>
 
+#include "kernel/gpu/passes.h"
 #include "kernel/plan/workgroup_memory.h"
 #include "kernel/planned_body.h"
 #include "symbolic/bounds.h"
@@ -17,7 +18,7 @@ bool fits(const PlannedBody& planned, const Capabilities& capabilities) {
   if (planned.is_empty()) return true;
   const WorkgroupMemory memory =
       workgroup_memory(planned.plan, *planned.analysis, capabilities.matrix_element_bytes == 2,
-                       !is_disabled("place-locals", {}));
+                       !is_disabled("place-locals", {}), capabilities.fixed_subgroup_threads);
   return memory.of_group <= capabilities.workgroup_bytes &&
          memory.of_thread <= capabilities.private_bytes;
 }
@@ -76,6 +77,14 @@ GpuKernel make_gpu_kernel(const KernelBody& body, const LowerOptions& options) {
   LoweredBody lowered = lower(planned, options.describe);
   return {std::move(lowered.program), lowered.cells, most_elements(body), std::move(lowered.plan),
           std::move(lowered.refused)};
+}
+
+Program gpu_program(const GpuKernel& kernel, const Capabilities& capabilities,
+                    const ArgumentMemory& memory) {
+  return gpu_program(kernel.program, {.most_elements = kernel.most_elements,
+                                      .memory = memory,
+                                      .subgroup = capabilities.fixed_subgroup_threads,
+                                      .matrix_units = capabilities.matrix_element_bytes == 2});
 }
 
 int64_t most_elements(const KernelBody& body) {

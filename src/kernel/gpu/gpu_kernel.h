@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <string>
 
+#include "kernel/gpu/argument_memory.h"
 #include "kernel/lower.h"
 
 namespace anneal {
 
 struct GpuKernel {
-  Program program;  // as lower() made it: gpu_program() goes on
+  Program program;  // as lower() made it
   NodeRef cells = nullptr;
   int64_t most_elements = 0;  // of any buffer
   std::string plan = {};      // where it was asked for: see LoweredBody
@@ -23,6 +24,10 @@ LowerOptions fitting_options(const KernelBody& body, const LowerOptions& options
 
 // In the current graph, which must be the body's own.
 GpuKernel make_gpu_kernel(const KernelBody& body, const LowerOptions& options);
+
+// What every backend prints: after all passes (passes.h), for its arguments in such memory.
+Program gpu_program(const GpuKernel& kernel, const Capabilities& capabilities,
+                    const ArgumentMemory& memory);
 
 // Of any of its buffers, whatever its sizes are.
 int64_t most_elements(const KernelBody& body);

@@ -9,7 +9,10 @@
 
 #include "kernel/gpu/dead_code.h"
 #include "kernel/gpu/insert_barriers.h"
+#include "kernel/gpu/lower_combines.h"
+#include "kernel/gpu/pair_halves.h"
 #include "kernel/gpu/place_locals.h"
+#include "kernel/gpu/unsigned_division.h"
 #include "kernel/gpu/widen_accesses.h"
 #include "kernel/program/program_content.h"
 
@@ -54,6 +57,16 @@ const PassTable<Program, GpuPassOptions>& gpu_passes() {
              widen_accesses(program, options.memory);
            }},
           {"dead-code", apply<drop_dead_code>},
+          {"lower-combines",
+           [](Program& program, const GpuPassOptions& options) {
+             lower_combines(program, options.subgroup);
+           },
+           nullptr,
+           {},
+           kRequired},
+          {"pair-halves", apply<pair_halves>,
+           [](const Program&, const GpuPassOptions& options) { return options.matrix_units; }},
+          {"unsigned-division", apply<mark_unsigned_divisions>},
       },
       to_text,
       verify,

@@ -1,7 +1,6 @@
 #include "kernel/gpu/place_locals.h"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "kernel/gpu/thread_accesses.h"
@@ -16,12 +15,12 @@ int64_t bytes_of(DType dtype, int64_t least) {
   return std::max(least, static_cast<int64_t>(byte_size(dtype)));
 }
 
+}  // namespace
+
 bool has_matrices(const Program& program) {
   return std::ranges::any_of(program.code,
                              [](const Instruction& each) { return makes_matrix(each.code); });
 }
-
-}  // namespace
 
 void place_locals(Program& program) {
   int64_t bytes = program.threads * int64_t{16};  // for what is combined
@@ -47,10 +46,6 @@ LocalBytes gpu_local_bytes(const Program& program, bool units) {
     else
       bytes.of_group += (local.elements * each + 15) / 16 * 16;
   }
-  std::set<DType> combined;
-  for (const Instruction& each : program.code)
-    if (each.code == Code::Combine) combined.insert(each.dtype);
-  for (DType dtype : combined) bytes.of_group += program.threads * bytes_of(dtype, kWord);
   return bytes;
 }
 

@@ -16,7 +16,7 @@ class ThreadAccesses {
     uint64_t buffer;
     bool stored;
   };
-  // Where matrices are spelled out, operands are read as they are multiplied.
+  // Operands of matrices may be read as late as they are multiplied.
   std::vector<Touched> of(const Instruction& instruction) const;
 
   // Whether a thread only touches elements of its own: every so many, in stretches of neighbours.

@@ -59,7 +59,7 @@ std::vector<LocalBuffer> memory_of(const KernelPlan&, const WorkgroupProduct& pl
     const WorkgroupProduct::MatrixBlock block = plan.matrix_block(of_rows);
     memory.push_back({DType::F16, block.stride * block.rows});
   }
-  const int64_t units = plan.threads() / kMatrixLanes;
+  const int64_t units = plan.threads() / kMatrixUnit.lanes;
   memory.push_back({DType::F32, units * plan.matrices_at_once * WorkgroupProduct::kSumElements});
   return memory;
 }

@@ -72,7 +72,7 @@ class Reckoning {
     find_combined();
   }
 
-  WorkgroupMemory memory(bool units, bool own_memory) {
+  WorkgroupMemory memory(bool units, bool own_memory, int subgroup) {
     const std::vector<LocalBuffer> locals = cell_memory(plan_, analysis_);
     const auto* product = std::get_if<WorkgroupProduct>(&plan_.kind);
     const bool halves = units && product && !product->matrices.empty();
@@ -89,7 +89,11 @@ class Reckoning {
       else
         memory.of_group += (local.elements * each + 15) / 16 * 16;
     }
-    for (const DType dtype : combined_) memory.of_group += threads_ * bytes_of(dtype, kWord);
+    const int parts = threads_ / threads_in_registers(threads_, subgroup,
+                                                      std::ranges::all_of(combined_, can_exchange));
+    if (parts > 1)
+      for (const DType dtype : combined_)
+        memory.of_group += (parts * bytes_of(dtype, kWord) + 15) / 16 * 16;
     return memory;
   }
 
@@ -159,8 +163,8 @@ class Reckoning {
 }  // namespace
 
 WorkgroupMemory workgroup_memory(const KernelPlan& plan, Analysis& analysis, bool units,
-                                 bool own_memory) {
-  return Reckoning(plan, analysis).memory(units, own_memory);
+                                 bool own_memory, int subgroup) {
+  return Reckoning(plan, analysis).memory(units, own_memory, subgroup);
 }
 
 }  // namespace anneal

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/node.h"
-#include "kernel/program/program.h"
+#include "target/matrix_unit.h"
 
 namespace anneal {
 
@@ -77,7 +77,7 @@ struct WorkgroupProduct {
   };
   MatrixBlock matrix_block(bool of_rows) const;
   // Of a matrix of sums: how it lies in fast memory, and what one of its threads stores.
-  static constexpr int64_t kSumStride = 20, kSumElements = kMatrixSide * kSumStride;
+  static constexpr int64_t kSumStride = 20, kSumElements = kMatrixUnit.rows * kSumStride;
   static constexpr int kRowsOfThread = 2, kColumnsOfThread = 4;
   int threads() const { return rows.threads * columns.threads; }
   // Without matrix units: from one term of a staged operand to the next, so that rows begin in

@@ -84,6 +84,17 @@ class Verifier {
     if (program_.threads < 0) problem_ = "less than no threads";
     if (program_.index_bits != 32 && program_.index_bits != 64)
       problem_ = fmt::format("indices of {} bits", program_.index_bits);
+    if (program_.matrix_unit) check_unit(*program_.matrix_unit);
+  }
+
+  void check_unit(const MatrixUnit& unit) {
+    constexpr int kMostSide = 256, kMostLanes = 1024;
+    for (int side : {unit.rows, unit.columns, unit.depth})
+      if (side < 1 || side > kMostSide) problem_ = fmt::format("a matrix with a side of {}", side);
+    if (unit.lanes < 1 || unit.lanes > kMostLanes)
+      problem_ = fmt::format("a matrix of {} lanes", unit.lanes);
+    if (!is_float(unit.operands) || !is_float(unit.sums))
+      problem_ = "a matrix that is not of floats";
   }
 
   static bool is_width(int width) { return width == 1 || width == 2 || width == 4; }
@@ -118,8 +129,9 @@ class Verifier {
       report(fmt::format("operand {} is a matrix", i));
       return nullptr;
     }
-    const bool takes_wide =
-        instruction.code == Code::Element || (instruction.code == Code::Store && i == 2);
+    const bool takes_wide = instruction.code == Code::Element ||
+                            (instruction.code == Code::Store && i == 2) ||
+                            (instruction.code == Code::Compute && instruction.width > 1);
     if (value.width > 1 && !takes_wide) {
       report(fmt::format("operand {} is wide", i));
       return nullptr;
@@ -163,10 +175,16 @@ class Verifier {
     if (program_.threads > 0 && instruction.lanes != 1 && instruction.lanes != program_.threads)
       return report(fmt::format("{} lanes of {} threads", instruction.lanes, program_.threads));
     const bool accesses = instruction.code == Code::Load || instruction.code == Code::Store;
+    const bool casts = instruction.code == Code::Compute && instruction.op == Op::Cast;
     if (!is_width(instruction.width) ||
-        (instruction.width > 1 && !accesses && instruction.code != Code::Pack))
+        (instruction.width > 1 && !accesses && !casts && instruction.code != Code::Pack))
       return report(fmt::format("a width of {}", instruction.width));
-    if (instruction.offset != 0 && !accesses) report("an offset of no access");
+    if (instruction.offset != 0 && !accesses) return report("an offset of no access");
+    if (instruction.subgroup != 0 && instruction.code != Code::Combine)
+      return report("a subgroup that combines nothing");
+    const bool divides = instruction.code == Code::Compute && is_index(instruction.dtype) &&
+                         (instruction.op == Op::FloorDiv || instruction.op == Op::Mod);
+    if (instruction.is_unsigned && !divides) report("what is unsigned divides no indices");
   }
 
   void check(const Instruction& instruction) {
@@ -269,8 +287,10 @@ class Verifier {
   void check_matrix(const Instruction& instruction) {
     const bool operand =
         instruction.code == Code::MatrixLeft || instruction.code == Code::MatrixRight;
-    if (instruction.lanes % kMatrixLanes != 0) report("lanes that make no whole matrices");
-    expect_result(instruction, operand ? DType::F16 : DType::F32, instruction.lanes);
+    if (!program_.matrix_unit) return report("a matrix of no unit");
+    const MatrixUnit& unit = *program_.matrix_unit;
+    if (instruction.lanes % unit.lanes != 0) report("lanes that make no whole matrices");
+    expect_result(instruction, operand ? unit.operands : unit.sums, instruction.lanes);
   }
 
   void check_matrix_access(const Instruction& instruction, std::initializer_list<size_t> strides) {
@@ -342,6 +362,11 @@ class Verifier {
     if (!accepts(row, first) || (is_narrow_float(first) && !moves_bits)) {
       return report(fmt::format("{} does not accept {}", name(op), name(first)));
     }
+    if (instruction.width != sources[0]->width ||
+        (instruction.width > 1 &&
+         (instruction.width != 2 || first != DType::F32 || instruction.dtype != DType::F16)))
+      return report("a cast of what is no pairs of f32 to f16");
+    if (instruction.is_unsigned) check_divisor(instruction);
     if (op == Op::Threefry && first != DType::U32) report("threefry of another dtype than u32");
     if (op == Op::Scale && first != DType::F32) report("scale of another dtype than f32");
     if (op == Op::Bitcast) {
@@ -357,6 +382,12 @@ class Verifier {
     }
   }
 
+  void check_divisor(const Instruction& instruction) {
+    const Instruction& by = program_.code[number(instruction.operands[1])];
+    if (by.code != Code::Constant || static_cast<int64_t>(by.bits) <= 0)
+      report("an unsigned division by no positive constant");
+  }
+
   void check_combine(const Instruction& instruction) {
     expect_count(instruction, 1);
     const Instruction* value = operand(instruction, 0);
@@ -366,6 +397,26 @@ class Verifier {
     if (!can_combine(instruction.op, value->dtype)) {
       report(fmt::format("cannot combine {} by {}", name(value->dtype), name(instruction.op)));
     }
+    if (instruction.subgroup != 0) return check_group_combine(instruction, value->lanes);
+    if (instruction.bits != 0) report("combines lanes through memory");
+  }
+
+  // As the threads of a workgroup do it.
+  void check_group_combine(const Instruction& instruction, int lanes) {
+    const int subgroup = instruction.subgroup;
+    if (program_.threads == 0 || lanes != program_.threads)
+      return report("combines what threads do not have");
+    if (!std::has_single_bit(instruction.subgroup) || lanes % subgroup != 0)
+      return report(fmt::format("subgroups of {} of {} threads", subgroup, lanes));
+    if (subgroup > 1 && byte_size(instruction.dtype) > 4)
+      return report("exchanges more than a word");
+    const int groups = lanes / subgroup;
+    if (groups == 1) return instruction.bits == 0 ? void() : report("memory that is not needed");
+    const size_t local = instruction.bits - program_.buffers.size();
+    if (instruction.bits < program_.buffers.size() || local >= program_.locals.size() ||
+        program_.locals[local] != LocalBuffer{instruction.dtype, groups})
+      report(fmt::format("b{} is no memory for {} {}", instruction.bits, groups,
+                         name(instruction.dtype)));
   }
 
   void check_access(const Instruction& instruction) {

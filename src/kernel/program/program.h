@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -13,6 +14,7 @@
 #include "base/cursor.h"
 #include "ir/dtype.h"
 #include "ir/op.h"
+#include "target/matrix_unit.h"
 
 namespace anneal {
 
@@ -25,11 +27,16 @@ enum class Code : uint8_t {
   Size,      // symbolic size number `bits`: index scalar
   Cell,      // the number of this cell: index scalar
   Compute,   // elementwise `op` of operands, lane by lane; every operand has `lanes` lanes.
-             // Meaning: semantics.h, in f32 for f32. Cast and Bitcast give `dtype`.
+             // Meaning: semantics.h, in f32 for f32. Cast and Bitcast give `dtype`. A Cast of
+             // pairs of f32 to f16, `width` 2, may round as the device's own instruction does.
   Splat,     // operand 0, a scalar, in every lane
   Ramp,      // operand 0 + lane * operand 1, both index scalars: index lanes
   Combine,   // all lanes of operand 0 by `op` (Add Mul Max Min And Or): a scalar. Fixed tree: upper
-             // half into lower half until one is left (lower first operand).
+             // half into lower half until one is left (lower first operand). Where `subgroup` is
+             // not 0, threads do it, so many of which exchange values by such a tree; what these
+             // subgroups have goes through local buffer `bits`: by such a tree, too, where a
+             // subgroup is a thread, in the order of subgroups otherwise. All threads wait for
+             // each other before the buffer is touched and between its stores and loads.
   Zip,       // lanes of operands 0 and 1 in turns: of their lower halves (bits 0) or upper ones (1)
   Load,      // buffer `bits`. Operand 0 is the element's place: an index scalar, from which `lanes`
              // neighbours are read, or index lanes. Operand 1: condition (bool lanes) or none;
@@ -45,15 +52,16 @@ enum class Code : uint8_t {
   EndLoop,   //
   If,        // operand 0: a bool scalar; holds until EndIf and makes no value
   EndIf,
-  // Matrices: kMatrixSide x kMatrixSide elements that kMatrixLanes lanes, which follow each other,
-  // hold together; which lane has what is the device's own. Places are index lanes, alike in all
-  // lanes of a matrix, strides constant index scalars; memory is a local buffer's.
-  MatrixZero,         // f32
-  MatrixLeft,         // f16 of buffer `bits`: element (i, j) lies at operand 0 + i * operand 1
-  MatrixRight,        //   + j * operand 2, one of which is 1
-  MatrixMultiplyAdd,  // operand 0, a left one, times operand 1, a right one, plus operand 2: f32.
+  // Matrices, of the shapes and dtypes of the program's matrix unit, whose lanes, which follow each
+  // other, hold one together; which lane has what is the device's own. Places are index lanes,
+  // alike in all lanes of a matrix, strides constant index scalars; memory is a local buffer's.
+  MatrixZero,         // a matrix of sums
+  MatrixLeft,         // of buffer `bits`: element (i, j) lies at operand 0 + i * operand 1
+  MatrixRight,        //   + j * operand 2, one of which is 1. Memory must not change before the
+                      // matrix is multiplied: a device may read it as late as that.
+  MatrixMultiplyAdd,  // operand 0, a left one, times operand 1, a right one, plus operand 2, sums.
                       // In which order and how exactly it is added is the device's own.
-  MatrixStore,        // f32, operand 2, into buffer `bits`; operand 1 is the stride of rows
+  MatrixStore,        // sums, operand 2, into buffer `bits`; operand 1 is the stride of rows
   Barrier,  // the threads wait for each other: what any of them did to memory of the kinds that
             // `bits` names (kBarrierShared, kBarrierBuffers), all of them see behind it
   // Wide values: each lane holds several elements, in `width` of what makes them. Load, at places
@@ -62,7 +70,6 @@ enum class Code : uint8_t {
   Pack,     // operands side by side, as many as the width
 };
 
-inline constexpr int kMatrixSide = 16, kMatrixLanes = 32;
 inline constexpr uint64_t kBarrierShared = 1, kBarrierBuffers = 2;
 
 struct Instruction {
@@ -72,9 +79,12 @@ struct Instruction {
   uint16_t lanes = 1;        // 1: a scalar
   std::array<ValueId, 4> operands{kNoValue, kNoValue, kNoValue, kNoValue};
   uint64_t bits = 0;
-  bool streaming = false;  // a Store of whole aligned vectors that are not read again soon
-  uint8_t width = 1;       // of a Load, Store or Pack: neighbours that each lane has, 1, 2 or 4
-  int32_t offset = 0;      // of a Load or Store: elements that are added to the place
+  bool streaming = false;    // a Store of whole aligned vectors that are not read again soon
+  bool is_unsigned = false;  // a FloorDiv or Mod of indices that is plain to divide: operand 0 is
+                             // never negative, operand 1 a positive constant
+  uint8_t width = 1;  // of a Load, Store, Pack or Cast: neighbours that each lane has, 1, 2 or 4
+  uint16_t subgroup = 0;  // of a Combine: threads that exchange values without memory; 1: none do
+  int32_t offset = 0;     // of a Load or Store: elements that are added to the place
 
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
@@ -111,7 +121,8 @@ struct Program {
   // Lanes are so many threads of a workgroup, each of which goes through the code: values with one
   // lane are alike in all of them, and thread 0 stores those. 0: lanes are parts of registers.
   int threads = 0;
-  int index_bits = 64;  // 32: no index in it needs more
+  int index_bits = 64;                         // 32: no index in it needs more
+  std::optional<MatrixUnit> matrix_unit = {};  // of all its matrices
   std::vector<Instruction> code;
 
   DType buffer_dtype(uint64_t number) const {

@@ -16,11 +16,13 @@ void write_number(std::string& out, uint64_t number) {
 }
 
 void write_instruction(std::string& out, size_t at, const Instruction& instruction) {
-  const bool wide = instruction.width != 1 || instruction.offset != 0;
-  out += static_cast<char>(static_cast<int>(instruction.code) | (wide ? kMark : 0));
-  if (wide) {
+  const bool marked = instruction.width != 1 || instruction.offset != 0 ||
+                      instruction.subgroup != 0 || instruction.is_unsigned;
+  out += static_cast<char>(static_cast<int>(instruction.code) | (marked ? kMark : 0));
+  if (marked) {
     write_number(out, instruction.width);
     write_number(out, static_cast<uint32_t>(instruction.offset));
+    write_number(out, instruction.subgroup * 2u + (instruction.is_unsigned ? 1 : 0));
   }
   out += static_cast<char>(number(instruction.op));
   out += static_cast<char>(instruction.dtype);
@@ -57,6 +59,11 @@ std::string content(const Program& program) {
   if (program.threads != 0 || program.index_bits != 64) {
     write_number(out, static_cast<uint64_t>(program.threads));
     write_number(out, static_cast<uint64_t>(program.index_bits));
+  }
+  if (const std::optional<MatrixUnit>& unit = program.matrix_unit) {
+    for (int side : {unit->rows, unit->columns, unit->depth, unit->lanes})
+      write_number(out, static_cast<uint64_t>(side));
+    for (DType dtype : {unit->operands, unit->sums}) out += static_cast<char>(dtype);
   }
   return out;
 }

@@ -36,6 +36,9 @@ class Writer {
     if (program_.sizes != 0) write("sizes {}", program_.sizes);
     if (program_.threads != 0) write("threads {}", program_.threads);
     if (program_.index_bits != 64) write("index_bits {}", program_.index_bits);
+    if (const std::optional<MatrixUnit>& unit = program_.matrix_unit)
+      write("matrix_unit {}x{}x{} {} {} lanes {}", unit->rows, unit->columns, unit->depth,
+            name(unit->operands), name(unit->sums), unit->lanes);
     depth_ = 1;
     for (size_t i = 0; i < program_.code.size(); ++i) write_instruction(i, program_.code[i]);
     return std::move(out_);
@@ -57,6 +60,14 @@ class Writer {
                        access.offset == 0  ? ""
                        : access.offset < 0 ? fmt::format(" - {}", -int64_t{access.offset})
                                            : fmt::format(" + {}", access.offset));
+  }
+
+  // ` subgroup 32 through b3`: how threads combine what they have.
+  std::string by_threads(const Instruction& combine) const {
+    if (combine.subgroup == 0) return "";
+    const std::string text = fmt::format(" subgroup {}", combine.subgroup);
+    const bool alone = combine.subgroup == program_.threads && combine.bits == 0;
+    return alone ? text : fmt::format("{} through b{}", text, combine.bits);
   }
 
   static std::string operands(const Instruction& instruction) {
@@ -86,14 +97,17 @@ class Writer {
       case Code::Size: return write("%{} = size {}", i, instruction.bits);
       case Code::Cell: return write("%{} = cell", i);
       case Code::Compute:
-        return write("%{} = {} {}{}", i, type, name(instruction.op), operands(instruction));
+        return write("%{} = {} {}{}{}{}", i, type, name(instruction.op),
+                     instruction.is_unsigned ? " unsigned" : "", vectors(instruction.width),
+                     operands(instruction));
       case Code::Splat: return write("%{} = {} splat %{}", i, type, from[0]);
       case Code::Zip:
         return write("%{} = {} zip {} %{} %{}", i, type, instruction.bits ? "upper" : "lower",
                      from[0], from[1]);
       case Code::Ramp: return write("%{} = {} ramp %{} by %{}", i, type, from[0], from[1]);
       case Code::Combine:
-        return write("%{} = {} combine {} %{}", i, type, name(instruction.op), from[0]);
+        return write("%{} = {} combine {} %{}{}", i, type, name(instruction.op), from[0],
+                     by_threads(instruction));
       case Code::Load:
         return write("%{} = {} load{}{}", i, type, place(instruction), condition(instruction));
       case Code::Store:
@@ -230,6 +244,7 @@ class Parser {
     if (!named_ || keyword == "program") return header(keyword);
     if (keyword == "buffer") return buffer_line();
     if (keyword == "local") return local_line();
+    if (keyword == "matrix_unit") return unit_line();
     if (int* number_of = header_number(keyword)) {
       *number_of = static_cast<int>(number(std::numeric_limits<int>::max()));
       return;
@@ -301,6 +316,21 @@ class Parser {
     expect("]");
     if (accept("private")) program_.locals.back().space = MemorySpace::Private;
     vectors(program_.locals.back().width);
+  }
+
+  void unit_line() {
+    constexpr int64_t kMost = 1024;
+    MatrixUnit unit{};
+    unit.rows = static_cast<int>(number(kMost));
+    expect("x");
+    unit.columns = static_cast<int>(number(kMost));
+    expect("x");
+    unit.depth = static_cast<int>(number(kMost));
+    unit.operands = dtype();
+    unit.sums = dtype();
+    expect("lanes");
+    unit.lanes = static_cast<int>(number(kMost));
+    program_.matrix_unit = unit;
   }
 
   void add(const Instruction& instruction) {
@@ -444,6 +474,9 @@ class Parser {
       instruction.code = Code::Combine;
       instruction.op = op(word());
       instruction.operands[0] = value();
+      constexpr int64_t kMost = std::numeric_limits<uint16_t>::max();
+      if (accept("subgroup")) instruction.subgroup = static_cast<uint16_t>(number(kMost));
+      if (accept("through")) instruction.bits = buffer();
     } else if (text == "load") {
       instruction.code = Code::Load;
       place(instruction);
@@ -479,6 +512,10 @@ class Parser {
     } else {
       instruction.code = Code::Compute;
       instruction.op = op(text);
+      instruction.is_unsigned = accept("unsigned");
+      int width = 1;
+      vectors(width);
+      instruction.width = static_cast<uint8_t>(width);
       operands(instruction);
     }
   }

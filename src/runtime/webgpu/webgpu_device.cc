@@ -201,7 +201,7 @@ Target target_of(const webgpu::AdapterInfo& adapter, const WebGpuOptions& option
   const webgpu::Limits& limits = adapter.limits;
   Hardware hardware;
   hardware.f16 = adapter.f16;
-  if (adapter.matrices) hardware.matrix_units = {{16, 16, 16, DType::F16, DType::F32, 32}};
+  if (adapter.matrices) hardware.matrix_units = {kMatrixUnit};
   hardware.workgroup_bytes = limits.workgroup_bytes;
   hardware.max_workgroup_threads = limits.workgroup_invocations;
   hardware.subgroup_min = adapter.subgroup_min;

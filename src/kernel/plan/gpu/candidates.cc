@@ -9,6 +9,7 @@
 #include "kernel/plan/gpu/gpu_planner.h"
 #include "kernel/plan/plan_check.h"
 #include "kernel/plan/plan_text.h"
+#include "kernel/plan/workgroup_memory.h"
 #include "target/workgroup_tiles.h"
 
 namespace anneal {
@@ -249,22 +250,13 @@ std::vector<WorkgroupPins> GpuPlanner::variants(const KernelPlan& own) const {
   return all;
 }
 
-// In the memory of a workgroup: elements take words there, and what threads combine comes on top.
+// In the memory of a workgroup, and in that of its threads.
 bool GpuPlanner::has_room(const KernelPlan& plan) const {
-  int64_t bytes = 0;
-  for (const LocalBuffer& local : cell_memory(plan, analysis_)) {
-    const bool of_matrices = local.dtype == DType::F16 && form_of(plan) == Form::Product &&
-                             !std::get<WorkgroupProduct>(plan.kind).matrices.empty();
-    const int64_t least = of_matrices ? capabilities_.matrix_element_bytes : 4;
-    const int64_t each = std::max(least, static_cast<int64_t>(byte_size(local.dtype)));
-    bytes += (local.elements * each + 15) / 16 * 16;
-  }
-  std::set<DType> combined;
-  if (form_of(plan) == Form::Rows)
-    for (NodeRef reduction : analysis_.reductions()) combined.insert(reduction->dtype);
-  for (const DType dtype : combined)
-    bytes += lanes_ * std::max<int64_t>(4, static_cast<int64_t>(byte_size(dtype)));
-  return bytes <= capabilities_.workgroup_bytes;
+  const WorkgroupMemory memory =
+      workgroup_memory(plan, analysis_, capabilities_.matrix_element_bytes == 2,
+                       enabled("place-locals"), capabilities_.fixed_subgroup_threads);
+  return memory.of_group <= capabilities_.workgroup_bytes &&
+         memory.of_thread <= capabilities_.private_bytes;
 }
 
 std::vector<PlanCandidate> GpuPlanner::candidates(bool row_lanes) {

@@ -109,7 +109,7 @@ void GpuPlanner::choose_copying(const WorkgroupProduct& plan, const Region& regi
 
 // The depth of blocks, and how many sums pass through fast memory at once; false: it is too small.
 bool GpuPlanner::choose_matrix_memory(WorkgroupProduct& plan) const {
-  const int64_t units = plan.threads() / kMatrixLanes;
+  const int64_t units = plan.threads() / kMatrixUnit.lanes;
   for (const int64_t depth : kMatrixKTiles) {
     if (pins_.depth > 0 && pins_.depth != depth) continue;
     plan.depth = depth;
