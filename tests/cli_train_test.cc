@@ -130,7 +130,7 @@ TEST_CASE("cli train: MNIST is learned within three epochs") {
   }
 }
 
-TEST_CASE("cli train: mixed precision masked_ranges the loss of f32") {
+TEST_CASE("cli train: mixed precision keeps the loss of f32") {
   constexpr int64_t kLast = 100;  // a mean of many steps: single ones are noise
   for (const char* arguments :
        {"train mlp --data digits --width 128 --steps 300 --lr 2e-4",
