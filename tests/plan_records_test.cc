@@ -91,9 +91,12 @@ TEST_CASE("plan records: what is kept is found by what the kernel computes, and 
   const Body same(64);  // of another graph
   PlanRecords again(folder.path(), target, "");
   CHECK(is_record(again.find(same.body()), kRecord));
+  CHECK(tuned_plan(&again, same.body()) == kRecord.plan);
   {
-    const WithoutTunedPlans without;
-    CHECK_FALSE(again.find(same.body()));
+    const TunedPlansScope none(nullptr);
+    CHECK(tuned_plan(&again, same.body()) == "");
+    const TunedPlansScope others(&again);
+    CHECK(tuned_plan(nullptr, same.body()) == kRecord.plan);
   }
   Target wider = target;
   wider.hardware.l2_bytes += 1 << 20;  // it may be unknown: 0

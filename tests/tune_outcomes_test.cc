@@ -79,8 +79,10 @@ class MadeUpGpu : public Device {
 
   std::string_view name() const override { return "made-up"; }
   const Capabilities& capabilities() const override { return real_.capabilities(); }
-  std::unique_ptr<Executable> compile(const Schedule&, std::span<const NodeRef>) override {
-    return std::make_unique<MadeUpExecutable>(WithoutTunedPlans::active() ? kOwn : within_);
+  std::unique_ptr<Executable> compile(const Schedule& schedule,
+                                      std::span<const NodeRef>) override {
+    const bool own = tuned_plan(&plans, schedule.kernels[0].phases[0][0].body).empty();
+    return std::make_unique<MadeUpExecutable>(own ? kOwn : within_);
   }
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override { return real_.allocate(bytes); }
   int64_t available_bytes() const override { return real_.available_bytes(); }
@@ -144,6 +146,26 @@ TEST_CASE("tune outcomes: what is slower within the program is taken back") {
   CHECK(kernel.seconds == kernel.planner_seconds);
   CHECK(recorded(device) == "");
   CHECK(tuned(device).outcome == TuneOutcome::Known);
+}
+
+TEST_CASE("tune outcomes: a search that ends early records nothing that is only faster alone") {
+  MadeUpGpu device(kOwn / 2, kOwn / 2);
+  Graph graph;
+  const GraphScope scope(graph);
+  const std::vector roots{node_of(relu(input("x", {8, 96}) * 2 + 1)),
+                          node_of(exp(input("y", {16, 160})) * 3)};
+  const Schedule schedule = schedule_for(simplify_program(roots), device.capabilities());
+  size_t searched = 0;
+  const TuneReport report = tune(schedule, device,
+                                 {.seconds = 600, .progress = [&](const TuneProgress& progress) {
+                                    searched = progress.kernel;
+                                    return progress.kernel < 2;
+                                  }});
+  CHECK(searched == 2);
+  REQUIRE(report.kernels.size() == 2);
+  CHECK(report.kernels[0].tried > 5);
+  CHECK(report.count(TuneOutcome::Left) == 2);
+  CHECK(device.plans.records.empty());
 }
 
 TEST_CASE("tune outcomes: what is hardly faster is not worth it") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -48,6 +49,24 @@ class Deadline {
   Clock::time_point end_;
 };
 
+// What a search has found so far, and what was known before: recorded when it has done better within
+// the program, too, so that a search which ends early leaves nothing that has not.
+class FoundPlans : public TunedPlans {
+ public:
+  explicit FoundPlans(TunedPlans& known) : known_(known) {}
+  std::optional<PlanRecord> find(const KernelBody& body) override {
+    const auto found = found_.find(to_text(body));
+    return found == found_.end() ? known_.find(body) : found->second;
+  }
+  void keep(const KernelBody& body, PlanRecord record) override {
+    found_[to_text(body)] = std::move(record);
+  }
+
+ private:
+  TunedPlans& known_;
+  std::map<std::string, PlanRecord> found_;  // by the text of the body
+};
+
 // A kernel that has candidates.
 struct Task {
   const KernelBody* body;
@@ -64,6 +83,7 @@ class Tuner {
         device_(device),
         options_(options),
         records_(options.records ? *options.records : *device.tuned_plans()),
+        found_(records_),
         bench_(device.kernel_bench()),
         all_(options.seconds),
         search_(options.seconds * (1 - kForProgram)) {}
@@ -230,8 +250,16 @@ class Tuner {
       result.seconds = median(of_best);
       result.plan = chosen.summary;
     }
-    records_.keep(*task.body, {admitted ? chosen.plan : "", result.planner_seconds, result.seconds,
-                               result.tried});
+    if (admitted)
+      found_.keep(*task.body,
+                  {chosen.plan, result.planner_seconds, result.seconds, result.tried});
+    else
+      keep_own(task);
+  }
+
+  void keep_own(const Task& task) {
+    const TunedKernel& result = task.result;
+    records_.keep(*task.body, {"", result.planner_seconds, result.seconds, result.tried});
   }
 
   // ---- the whole program
@@ -267,15 +295,15 @@ class Tuner {
   void compare_programs() {
     const bool any = std::ranges::any_of(
         tasks_, [](const Task& task) { return task.result.outcome == TuneOutcome::Improved; });
-    // Only what is recorded for this process is compiled.
-    if (!any || stopped_ || &records_ != device_.tuned_plans()) return;
+    if (!any) return;
+    if (stopped_) return leave_improved();
     const std::vector<NodeRef> variables = variables_of(schedule_);
     const std::vector<int64_t> sizes = largest_sizes(variables);
-    const std::unique_ptr<Executable> tuned = device_.compile(schedule_, variables);
-    const std::unique_ptr<Executable> own = [&] {
-      const WithoutTunedPlans without;
+    const auto compiled = [&](TunedPlans* plans) {
+      const TunedPlansScope scope(plans);
       return device_.compile(schedule_, variables);
-    }();
+    };
+    const std::unique_ptr<Executable> tuned = compiled(&found_), own = compiled(nullptr);
     const ScheduleMemory memory(schedule_, device_);
     const RunArguments arguments{memory.places(), sizes};
     const std::vector<int> bounds = kernel_bounds(schedule_);
@@ -295,7 +323,7 @@ class Tuner {
     after_ = before_;
     for (Task& task : tasks_)
       if (task.result.outcome == TuneOutcome::Improved)
-        take_back_if_slower(task, times[0], times[1]);
+        keep_if_faster(task, times[0], times[1]);
     // Of what stays, which is not measured again: kernels that are as before count as before.
     std::vector<bool> changed(schedule_.kernels.size(), false);
     for (const Task& task : tasks_)
@@ -305,24 +333,36 @@ class Tuner {
       if (changed[i]) after_ += median(times[1].kernels[i]) - median(times[0].kernels[i]);
   }
 
-  void take_back_if_slower(Task& task, const Times& own, const Times& tuned) {
+  void keep_if_faster(Task& task, const Times& own, const Times& tuned) {
     double before = 0, after = 0;
     for (int kernel : task.kernels) {
       before += median(own.kernels[static_cast<size_t>(kernel)]);
       after += median(tuned.kernels[static_cast<size_t>(kernel)]);
     }
-    if (after < before) return;
+    if (after < before) return records_.keep(*task.body, *found_.find(*task.body));
     TunedKernel& result = task.result;
     result.outcome = TuneOutcome::Undone;
     result.seconds = result.planner_seconds;
     result.plan = task.choices[0].summary;
-    records_.keep(*task.body, {"", result.planner_seconds, result.seconds, result.tried});
+    keep_own(task);
+  }
+
+  // The search ended before the programs were compared: nothing is recorded of them.
+  void leave_improved() {
+    for (Task& task : tasks_) {
+      TunedKernel& result = task.result;
+      if (result.outcome != TuneOutcome::Improved) continue;
+      result.outcome = TuneOutcome::Left;
+      result.seconds = result.planner_seconds;
+      result.plan = task.choices[0].summary;
+    }
   }
 
   const Schedule& schedule_;
   Device& device_;
   const TuneOptions& options_;
   TunedPlans& records_;
+  FoundPlans found_;
   const std::unique_ptr<KernelBench> bench_;
   const Deadline all_, search_;
   ShiftedBodies bodies_;

@@ -55,7 +55,7 @@ class MatrixProductEmitter : public WorkgroupProductEmitter {
     sums_ = code_.add_local(kMatrixUnit.sums, units * plan_.matrices_at_once * kSumElements);
   }
 
-  // VectorAccess store along the sum: that is how rows lie in fast memory.
+  // Neighbours store along the sum: that is how rows lie in fast memory.
   Task task_of(const WorkgroupOperand& operand, ValueId number, int64_t deep,
                int64_t stretches) override {
     if (operand.of_rows) return {mod(number, code_.index(deep)), div(number, code_.index(deep))};

@@ -95,7 +95,7 @@ class WorkgroupEmitter {
   std::vector<ValueId> existing(const Elements& elements, NodeRef count, int64_t unit) {
     std::vector<ValueId> exists;
     if (is_static(count) && static_value(count) % unit == 0) return exists;
-    // VectorAccess are there together where there are whole stretches of them.
+    // Neighbours are there together where there are whole stretches of them.
     const std::vector<ValueId> values = values_of(elements);
     const bool whole = is_static(count) && static_value(count) % elements.neighbours == 0;
     for (size_t i = 0; i < values.size(); ++i) {

@@ -381,7 +381,7 @@ void WorkgroupProductEmitter::make_together(std::span<const size_t> operands,
     for (const Element& element : elements) emitter_.value(node, element.at);
 }
 
-// VectorAccess in fast memory one after the other, which compilers store at once. What is beyond an
+// Neighbours in fast memory one after the other, which compilers store at once. What is beyond an
 // end is zero.
 void WorkgroupProductEmitter::write(size_t number, const Task& task,
                                     std::span<const Element> elements) {

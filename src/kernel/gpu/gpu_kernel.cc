@@ -16,11 +16,8 @@ namespace {
 // Whether what the plan keeps has room, as gpu_program() will place it.
 bool fits(const PlannedBody& planned, const Capabilities& capabilities) {
   if (planned.is_empty()) return true;
-  const WorkgroupMemory memory =
-      workgroup_memory(planned.plan, *planned.analysis, capabilities.matrix_element_bytes == 2,
-                       !is_disabled("place-locals", {}), capabilities.fixed_subgroup_threads);
-  return memory.of_group <= capabilities.workgroup_bytes &&
-         memory.of_thread <= capabilities.private_bytes;
+  return fits_workgroup(planned.plan, *planned.analysis, capabilities,
+                        !is_disabled("place-locals", {}));
 }
 
 // By the planner's own plan, so that its tiles fit the memory of a workgroup, if they can: the less

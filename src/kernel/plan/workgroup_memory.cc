@@ -167,4 +167,13 @@ WorkgroupMemory workgroup_memory(const KernelPlan& plan, Analysis& analysis, boo
   return Reckoning(plan, analysis).memory(units, own_memory, subgroup);
 }
 
+bool fits_workgroup(const KernelPlan& plan, Analysis& analysis, const Capabilities& capabilities,
+                    bool own_memory) {
+  const WorkgroupMemory memory =
+      workgroup_memory(plan, analysis, capabilities.matrix_element_bytes == 2, own_memory,
+                       capabilities.fixed_subgroup_threads);
+  return memory.of_group <= capabilities.workgroup_bytes &&
+         memory.of_thread <= capabilities.private_bytes;
+}
+
 }  // namespace anneal

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernel/plan/kernel_plan.h"
+#include "target/capabilities.h"
 
 namespace anneal {
 
@@ -21,6 +22,10 @@ struct WorkgroupMemory {
 // `subgroup`: threads of every subgroup that exchange values; 0: none do.
 WorkgroupMemory workgroup_memory(const KernelPlan& plan, Analysis& analysis, bool units,
                                  bool own_memory, int subgroup);
+
+// Whether a workgroup of the device has so much.
+bool fits_workgroup(const KernelPlan& plan, Analysis& analysis, const Capabilities& capabilities,
+                    bool own_memory);
 
 // Threads exchange words: narrower values are held in some, and bools are none.
 inline bool can_exchange(DType dtype) { return !is_bool(dtype) && byte_size(dtype) <= 4; }

@@ -11,7 +11,7 @@
 namespace anneal {
 namespace {
 
-thread_local int without_plans = 0;
+thread_local const TunedPlansScope* scope = nullptr;
 
 struct Searcher {
   Mutex mutex;
@@ -26,7 +26,8 @@ thread_local bool searching = false;
 }  // namespace
 
 std::string tuned_plan(TunedPlans* plans, const KernelBody& body) {
-  if (!plans || WithoutTunedPlans::active() || !pass_requests().disabled.empty()) return "";
+  if (scope) plans = scope->plans_;
+  if (!plans || !pass_requests().disabled.empty()) return "";
   std::optional<PlanRecord> record = plans->find(body);
   return record ? std::move(record->plan) : "";
 }
@@ -52,8 +53,8 @@ void run_plan_search(const Schedule& schedule, Device& device) {
   searcher().search(schedule, device);
 }
 
-WithoutTunedPlans::WithoutTunedPlans() { ++without_plans; }
-WithoutTunedPlans::~WithoutTunedPlans() { --without_plans; }
-bool WithoutTunedPlans::active() { return without_plans > 0; }
+TunedPlansScope::TunedPlansScope(TunedPlans* plans)
+    : plans_(plans), around_(std::exchange(scope, this)) {}
+TunedPlansScope::~TunedPlansScope() { scope = around_; }
 
 }  // namespace anneal

@@ -32,7 +32,7 @@ class TunedPlans {
 };
 
 // As LowerOptions takes it: what is recorded for a body, which is of kernels that every pass has
-// seen. `plans` may be null.
+// seen. `plans`: the device's, or null.
 std::string tuned_plan(TunedPlans* plans, const KernelBody& body);
 // Says so where such a plan was refused, for `why`.
 void report_refused(const std::string& why);
@@ -43,15 +43,19 @@ using PlanSearch = std::function<void(const Schedule& schedule, Device& device)>
 void search_plans(PlanSearch search);
 void run_plan_search(const Schedule& schedule, Device& device);
 
-// While one lives, this thread compiles with the planner's own plans.
-class WithoutTunedPlans {
+// While one lives, this thread compiles by these plans instead of the device's; null: by the
+// planner's own.
+class TunedPlansScope {
  public:
-  WithoutTunedPlans();
-  ~WithoutTunedPlans();
-  WithoutTunedPlans(const WithoutTunedPlans&) = delete;
-  WithoutTunedPlans& operator=(const WithoutTunedPlans&) = delete;
+  explicit TunedPlansScope(TunedPlans* plans);
+  ~TunedPlansScope();
+  TunedPlansScope(const TunedPlansScope&) = delete;
+  TunedPlansScope& operator=(const TunedPlansScope&) = delete;
 
-  static bool active();
+ private:
+  friend std::string tuned_plan(TunedPlans* plans, const KernelBody& body);
+  TunedPlans* const plans_;
+  const TunedPlansScope* const around_;
 };
 
 }  // namespace anneal

@@ -100,7 +100,6 @@ std::string PlanRecords::identity_of(const KernelBody& body) const {
 }
 
 std::optional<PlanRecord> PlanRecords::find(const KernelBody& body) {
-  if (WithoutTunedPlans::active()) return std::nullopt;
   {
     const Lock lock(mutex_);  // nobody has ever searched
     if (known_.empty() && !folder_exists(path_)) return std::nullopt;

@@ -28,7 +28,7 @@ class PlanRecords : public TunedPlans {
   PlanRecords(std::string directory, const Target& target, std::string_view makers,
               const KernelFolderLimits& limits = kLimits);
 
-  // None in WithoutTunedPlans. A file that is damaged is no record, and one notice says so.
+  // A file that is damaged is no record, and one notice says so.
   std::optional<PlanRecord> find(const KernelBody& body) override;
   void keep(const KernelBody& body, PlanRecord record) override;
 

@@ -250,15 +250,6 @@ std::vector<WorkgroupPins> GpuPlanner::variants(const KernelPlan& own) const {
   return all;
 }
 
-// In the memory of a workgroup, and in that of its threads.
-bool GpuPlanner::has_room(const KernelPlan& plan) const {
-  const WorkgroupMemory memory =
-      workgroup_memory(plan, analysis_, capabilities_.matrix_element_bytes == 2,
-                       enabled("place-locals"), capabilities_.fixed_subgroup_threads);
-  return memory.of_group <= capabilities_.workgroup_bytes &&
-         memory.of_thread <= capabilities_.private_bytes;
-}
-
 std::vector<PlanCandidate> GpuPlanner::candidates(bool row_lanes) {
   const KernelPlan own = plan(row_lanes);
   std::vector<PlanCandidate> all{{own, nanoseconds(own)}};

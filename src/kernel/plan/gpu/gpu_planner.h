@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernel/plan/body_planner.h"
+#include "kernel/plan/workgroup_memory.h"
 #include "target/workgroup_tiles.h"
 
 namespace anneal {
@@ -65,7 +66,9 @@ class GpuPlanner : public BodyPlanner {
   // ---- candidates.cc
 
   std::vector<WorkgroupPins> variants(const KernelPlan& own) const;
-  bool has_room(const KernelPlan& plan) const;
+  bool has_room(const KernelPlan& plan) const {
+    return fits_workgroup(plan, analysis_, capabilities_, enabled("place-locals"));
+  }
   // Of the plan that was made last.
   double nanoseconds(const KernelPlan& plan);
   // Without what every launch takes.
