@@ -73,7 +73,7 @@ TEST_CASE("cli: bench compares a GPU with a GPU") {
 
 TEST_CASE("cli: bench says when products of f32 are not made in f32") {
   const EnvironmentScope tiles("ANNEAL_WEBGPU_TILES", "gpu"),
-      matrices("ANNEAL_WEBGPU_MATRICES", "spelled");
+      matrices("ANNEAL_WEBGPU_MATRICES", "emulated");
   const std::string command = std::string(kQuick) + " --device webgpu";
   CHECK(json_of(command)["rows"][0]["matmul_precision"] == "high");
   CHECK(contains(anneal_run(command + " 2>/dev/null").output,

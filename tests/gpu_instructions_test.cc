@@ -175,9 +175,9 @@ TEST_CASE("gpu instructions: threads combine in subgroups, through memory, or bo
   has(8, "b1 f32 written\nthreads 8\n");
   has(8, "combine add %2 subgroup 8\n  %4 = f32 combine max %2 subgroup 8\n");
   has(16, "subgroup 1 through b2");  // no subgroup is full
-  CHECK(gpu_local_bytes(lowered(0), false).of_group == 4 * 8);
-  CHECK(gpu_local_bytes(lowered(4), false).of_group == 16);
-  CHECK(gpu_local_bytes(lowered(8), false).of_group == 0);
+  CHECK(gpu_local_bytes(lowered(0)).of_group == 4 * 8);
+  CHECK(gpu_local_bytes(lowered(4)).of_group == 16);
+  CHECK(gpu_local_bytes(lowered(8)).of_group == 0);
 
   // What is no word goes through memory, and with it all else.
   std::string wide(kCombined);
@@ -266,7 +266,13 @@ TEST_CASE("gpu instructions: matrices have the shape and the dtypes of the progr
     }
   }
   Program none = matrix_program({8, 8, 8, DType::F32, DType::F32, 32}).program;
-  none.matrix_unit = std::nullopt;
+  Program emulated = none;
+  emulated.emulates_matrices = true;
+  CHECK(to_text(emulated).find("lanes 32 emulated\n") != std::string::npos);
+  CHECK(to_text(parsed(to_text(emulated))) == to_text(emulated));
+  CHECK(content(emulated) != content(none));
+  emulated.matrix_unit = none.matrix_unit = std::nullopt;
+  CHECK(verify(emulated) == "no unit is emulated");
   CHECK(verify(none).find(": a matrix of no unit") != std::string::npos);
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"0x8x8 f16 f32 lanes 32", "a matrix with a side of 0"},
@@ -283,18 +289,17 @@ TEST_CASE("gpu instructions: matrices have the shape and the dtypes of the progr
 }
 
 TEST_CASE("gpu instructions: two roundings to f16 are one, for matrix units") {
-  const auto text = [](std::string_view body, std::string_view sums) {
+  const auto text = [](std::string_view body, std::string_view unit) {
     return fmt::format(R"(program halves
 buffer b0 f32
 buffer b1 f32 written
 local b2 f16[8]
 threads 8
-matrix_unit 8x8x8 f16 f32 lanes 8
-  %0 = index 0
+{1}  %0 = index 0
   %1 = f32x8 load b0[%0]
   %2 = f32x8 add %1 %1
-{}{})",
-                       body, sums);
+{0})",
+                       body, unit);
   };
   const std::string_view casts = R"(  %3 = f16x8 cast %1
   %4 = f16x8 cast %2
@@ -303,8 +308,10 @@ matrix_unit 8x8x8 f16 f32 lanes 8
   store f16x8 b2[%0] = %3
   store f32x8 b1[%0] = %6
 )";
-  const std::string plain = text(casts, ""), with_matrices = text(casts, "  %9 = f32x8 matrix\n");
-  CHECK(after(pair_halves, plain) == plain);
+  const std::string unit = "matrix_unit 8x8x8 f16 f32 lanes 8";
+  const std::string with_matrices = text(casts, unit + "\n");
+  for (const std::string& other : {text(casts, ""), text(casts, unit + " emulated\n")})
+    CHECK(after(pair_halves, other) == other);
   const std::string paired = text(R"(  %3 = f32x8 pack %1 %2
   %4 = f16x8 cast wide 2 %3
   %5 = f16x8 element 0 %4
@@ -314,7 +321,7 @@ matrix_unit 8x8x8 f16 f32 lanes 8
   store f16x8 b2[%0] = %5
   store f32x8 b1[%0] = %8
 )",
-                                  "  %11 = f32x8 matrix\n");
+                                  unit + "\n");
   CHECK(after(pair_halves, with_matrices) == paired);
   CHECK(to_text(parsed(paired)) == paired);
   std::mt19937_64 random(7);

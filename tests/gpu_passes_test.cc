@@ -170,8 +170,8 @@ TEST_CASE("gpu passes: large buffers of threads' own elements are private") {
   CHECK(text.find("local b1 f32[16384] private\n") != std::string::npos);
   CHECK(text.find("local b2 f32[16384]\n") != std::string::npos);
   const Program program = parsed(text);
-  CHECK(gpu_local_bytes(program, false).of_thread == 4 << 12);
-  CHECK(gpu_local_bytes(program, false).of_group == 4 << 14);
+  CHECK(gpu_local_bytes(program).of_thread == 4 << 12);
+  CHECK(gpu_local_bytes(program).of_group == 4 << 14);
 }
 
 TEST_CASE("gpu passes: private memory is the own of each thread, and verified to be") {

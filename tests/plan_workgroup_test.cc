@@ -101,7 +101,8 @@ struct MemoryCheck {
     lanes_to_threads(program);
     place_locals(program);
     lower_combines(program, subgroup);
-    const LocalBytes bytes = gpu_local_bytes(program, units);
+    program.emulates_matrices = program.matrix_unit && !units;
+    const LocalBytes bytes = gpu_local_bytes(program);
     CHECK(memory.of_group == bytes.of_group);
     CHECK(memory.of_thread == bytes.of_thread);
     ++plans;

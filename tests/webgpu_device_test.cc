@@ -374,13 +374,13 @@ TEST_CASE("webgpu device: products of whole rounds, whatever way their operands 
 
 namespace {
 
-// What units for matrices do, spelled out.
+// What matrix units do, emulated.
 void add_device_of_halves() {
   static bool known = false;
   if (std::exchange(known, true)) return;
   WebGpuOptions options = WebGpuOptions::from_environment();
   options.tiles = WebGpuOptions::Tiles::Gpu;
-  options.matrices = WebGpuOptions::Matrices::Spelled;
+  options.matrices = WebGpuOptions::Matrices::Emulated;
   add_device("webgpu, halves",
              [options] { return std::make_unique<Executor>(make_webgpu_device(options)); });
 }

@@ -186,13 +186,13 @@ TEST_CASE("webgpu: adapters with units for matrices are shown as they are withou
 
 TEST_CASE("webgpu: kernels use units for matrices with high precision alone, or spell them out") {
   EnvironmentScope scope("ANNEAL_WEBGPU_LIB", ANNEAL_TEST_WEBGPU_CURRENT);
-  WebGpuOptions options, high, spelled;
-  for (WebGpuOptions* each : {&options, &high, &spelled}) each->tiles = WebGpuOptions::Tiles::Gpu;
+  WebGpuOptions options, high, emulated;
+  for (WebGpuOptions* each : {&options, &high, &emulated}) each->tiles = WebGpuOptions::Tiles::Gpu;
   high.wishes.precision = MatmulPrecision::High;
-  spelled.wishes.precision = MatmulPrecision::High;
-  spelled.matrices = WebGpuOptions::Matrices::Spelled;
+  emulated.wishes.precision = MatmulPrecision::High;
+  emulated.matrices = WebGpuOptions::Matrices::Emulated;
   CHECK(matrix_bytes(high) == 0);
-  CHECK(matrix_bytes(spelled) == 4);
+  CHECK(matrix_bytes(emulated) == 4);
 
   EnvironmentScope offered(kOfferedMatrices, kUsualMatrices);
   CHECK(matrix_bytes(high) == 2);
@@ -200,14 +200,14 @@ TEST_CASE("webgpu: kernels use units for matrices with high precision alone, or 
   options.gpu.matrices = true;  // which is not for those who use a device to say
   const WhatWasAsked before = what_was_asked();
   CHECK(matrix_bytes(options) == 0);
-  CHECK(matrix_bytes(spelled) == 4);
-  spelled.wishes.precision = MatmulPrecision::Full;
-  CHECK(matrix_bytes(spelled) == 4);
+  CHECK(matrix_bytes(emulated) == 4);
+  emulated.wishes.precision = MatmulPrecision::Full;
+  CHECK(matrix_bytes(emulated) == 4);
   CHECK(what_was_asked().switched_adapters == before.switched_adapters);
   // Kernels as for a CPU copy no operands that units could multiply.
-  high.tiles = spelled.tiles = WebGpuOptions::Tiles::Cpu;
+  high.tiles = emulated.tiles = WebGpuOptions::Tiles::Cpu;
   CHECK(matrix_bytes(high) == 0);
-  CHECK(matrix_bytes(spelled) == 0);
+  CHECK(matrix_bytes(emulated) == 0);
 }
 
 TEST_CASE("webgpu: the environment says how exact products are, and how tests make them") {
@@ -241,6 +241,6 @@ TEST_CASE("webgpu: the environment says how exact products are, and how tests ma
     CHECK(contains(error_of([] { WebGpuOptions::from_environment(); }),
                    "ANNEAL_MEMORY_BUDGET is \"much\", which is no number of bytes"));
   }
-  EnvironmentScope scope("ANNEAL_WEBGPU_MATRICES", "spelled");
-  CHECK(WebGpuOptions::from_environment().matrices == WebGpuOptions::Matrices::Spelled);
+  EnvironmentScope scope("ANNEAL_WEBGPU_MATRICES", "emulated");
+  CHECK(WebGpuOptions::from_environment().matrices == WebGpuOptions::Matrices::Emulated);
 }

@@ -40,9 +40,8 @@ std::vector<Program> kernels_of(const Tensor& tensor,
   return programs_of(schedule_program(roots, options), capabilities);
 }
 
-wgsl::Shader shader(const Program& program, const GpuPassOptions& passes = {},
-                    const wgsl::ShaderOptions& options = {}) {
-  return wgsl::write_shader(gpu_program(program, passes), options);
+wgsl::Shader shader(const Program& program, const GpuPassOptions& passes = {}) {
+  return wgsl::write_shader(gpu_program(program, passes));
 }
 
 // In instructions.
@@ -144,7 +143,7 @@ TEST_CASE("wgsl: short rows are reduced within a subgroup") {
   }
 }
 
-TEST_CASE("wgsl: matrices are the adapter's, or spelled out") {
+TEST_CASE("wgsl: matrices are the adapter's, or emulated") {
   Capabilities units = gpu_capabilities();
   units.fast_memory_bytes = 48 << 10;
   units.matrix_element_bytes = 2;
@@ -153,7 +152,7 @@ TEST_CASE("wgsl: matrices are the adapter's, or spelled out") {
   const Program& product = *std::ranges::find_if(programs, [](const Program& program) {
     return std::ranges::count(program.code, Code::MatrixMultiplyAdd, &Instruction::code) > 0;
   });
-  const std::string text = shader(product, {.matrix_units = true}, {.matrices = true}).text;
+  const std::string text = shader(product, {.matrix_units = true}).text;
   CHECK(text.starts_with("enable f16;\n"));
   for (const char* part :
        {"local0: array<f16, ", "subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>",
@@ -167,13 +166,12 @@ TEST_CASE("wgsl: matrices are the adapter's, or spelled out") {
                 text.substr(pair, 60));
   CHECK(text.find(", 0.0f)") == std::string::npos);
 
-  const std::string spelled = shader(product).text;
-  CHECK_MESSAGE(spelled.find("fn multiply_0_1(") != std::string::npos, spelled);
+  const std::string emulated = shader(product).text;
+  CHECK_MESSAGE(emulated.find("fn multiply_0_1(") != std::string::npos, emulated);
   for (const char* part : {"enable ", "subgroup", "f16,"})
-    CHECK_MESSAGE(spelled.find(part) == std::string::npos, spelled);
-  const Program placed = gpu_program(product);
-  const int64_t difference =
-      gpu_local_bytes(placed, false).of_group - gpu_local_bytes(placed, true).of_group;
+    CHECK_MESSAGE(emulated.find(part) == std::string::npos, emulated);
+  const int64_t difference = gpu_local_bytes(gpu_program(product)).of_group -
+                             gpu_local_bytes(gpu_program(product, {.matrix_units = true})).of_group;
   CHECK(difference == 2 * (product.locals[0].elements + product.locals[1].elements));
 }
 

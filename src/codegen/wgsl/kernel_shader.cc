@@ -4,8 +4,7 @@ namespace anneal {
 
 wgsl::Shader shader_of(const GpuKernel& kernel, const Capabilities& capabilities,
                        const ArgumentMemory& memory) {
-  return wgsl::write_shader(gpu_program(kernel, capabilities, memory),
-                            {memory, capabilities.matrix_element_bytes == 2});
+  return wgsl::write_shader(gpu_program(kernel, capabilities, memory), memory);
 }
 
 }  // namespace anneal

@@ -6,16 +6,17 @@
 
 namespace anneal::wgsl {
 
-Matrices::Matrices(const Program& program, Arithmetic& arithmetic, bool units)
+Matrices::Matrices(const Program& program, Arithmetic& arithmetic)
     : program_(program),
       arithmetic_(arithmetic),
-      units_(units),
+      units_(program.matrix_unit && !program.emulates_matrices),
       unit_(program.matrix_unit.value_or(kMatrixUnit)) {
   const int elements = elements_of_lane();
   const bool fits = elements > 0 && unit_.columns % elements == 0 &&
                     elements * unit_.lanes == unit_.rows * unit_.columns;
-  if (!units && (!fits || unit_.operands != DType::F16 || unit_.sums != DType::F32))
-    throw InternalError("matrices of such a unit are not written out");
+  if (program.emulates_matrices &&
+      (!fits || unit_.operands != DType::F16 || unit_.sums != DType::F32))
+    throw InternalError("such a matrix unit is not emulated");
 }
 
 // Threads of a subgroup follow each other in a group of one row, which no rule of WGSL says.
@@ -49,7 +50,7 @@ std::string Matrices::zero() const {
   return fmt::format("array<f32, {}>()", elements_of_lane());
 }
 
-// Spelled out, a matrix is the place where it lies.
+// Emulated, a matrix is the place where it lies.
 std::string Matrices::load(const Instruction& matrix, const std::string& buffer,
                            const std::string& place) const {
   if (!units_) return place;
@@ -67,12 +68,12 @@ std::string Matrices::multiply_add(const Instruction& multiply, const std::strin
   auto loaded = [&](size_t i) -> const Instruction& {
     return program_.code[static_cast<size_t>(multiply.operands[i])];
   };
-  return fmt::format("{}({}, {}, {}, lane)", spelled_multiply(loaded(0), loaded(1)), left, right,
+  return fmt::format("{}({}, {}, {}, lane)", emulated_multiply(loaded(0), loaded(1)), left, right,
                      sum);
 }
 
 // A thread has neighbours of one row.
-std::string Matrices::spelled_multiply(const Instruction& left, const Instruction& right) {
+std::string Matrices::emulated_multiply(const Instruction& left, const Instruction& right) {
   const size_t buffers = program_.buffers.size();
   const std::string name = fmt::format("multiply_{}_{}", left.bits - buffers, right.bits - buffers);
   auto element = [&](const Instruction& matrix, const char* first, const char* row,

@@ -1,5 +1,5 @@
-// Instructions on matrices: the adapter's own units, or where it has none, or they shall not be
-// used, loops that compute the same from memory.
+// Instructions on matrices: the adapter's own units, or loops that compute the same from memory
+// where the program emulates them.
 #pragma once
 
 #include <map>
@@ -13,8 +13,7 @@ namespace anneal::wgsl {
 
 class Matrices {
  public:
-  // `units`: the adapter's own, for a program that has matrices.
-  Matrices(const Program& program, Arithmetic& arithmetic, bool units);
+  Matrices(const Program& program, Arithmetic& arithmetic);
 
   bool use_units() const { return units_; }
   std::string enabled() const;    // what stands before everything else
@@ -34,7 +33,7 @@ class Matrices {
   int elements_of_lane() const { return unit_.rows * unit_.columns / unit_.lanes; }
   int lanes_of_row() const { return unit_.columns / elements_of_lane(); }
   int64_t stride(const Instruction& matrix, size_t operand) const;
-  std::string spelled_multiply(const Instruction& left, const Instruction& right);
+  std::string emulated_multiply(const Instruction& left, const Instruction& right);
 
   const Program& program_;
   Arithmetic& arithmetic_;

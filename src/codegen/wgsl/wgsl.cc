@@ -19,12 +19,12 @@ namespace {
 
 class Writer {
  public:
-  Writer(const Program& program, const ShaderOptions& options)
+  Writer(const Program& program, const ArgumentMemory& memory)
       : program_(program),
-        options_(options),
+        memory_(memory),
         wide_index_(program.index_bits == 64),
         arithmetic_(wide_index_),
-        matrices_(program, arithmetic_, options.matrices && has_matrices(program)),
+        matrices_(program, arithmetic_),
         threads_(program.threads),
         combinations_(arithmetic_, threads_),
         names_(program.code.size()),
@@ -76,7 +76,7 @@ class Writer {
     return fmt::format("b{}", bound(buffer));
   }
   uint64_t bound(uint64_t buffer) const {
-    const std::vector<int>& same_as = options_.memory.same_as;
+    const std::vector<int>& same_as = memory_.same_as;
     return same_as.empty() || same_as[buffer] < 0 ? buffer : static_cast<uint64_t>(same_as[buffer]);
   }
 
@@ -123,7 +123,7 @@ class Writer {
     size_t binding = 0;
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       if (bound(i) != i || !is_used(i)) continue;
-      const bool only_read = !options_.memory.only_read.empty() && options_.memory.only_read[i];
+      const bool only_read = !memory_.only_read.empty() && memory_.only_read[i];
       shader.buffers.push_back(static_cast<int>(i));
       shader.only_read.push_back(only_read);
       text += fmt::format("@group(0) @binding({}) var<storage, {}> b{}: array<{}>;\n", binding++,
@@ -573,7 +573,7 @@ class Writer {
   }
 
   const Program& program_;
-  const ShaderOptions& options_;
+  const ArgumentMemory& memory_;
   bool wide_index_;
   Arithmetic arithmetic_;
   Matrices matrices_;
@@ -590,8 +590,8 @@ class Writer {
 
 }  // namespace
 
-Shader write_shader(const Program& program, const ShaderOptions& options) {
-  return Writer(program, options).write();
+Shader write_shader(const Program& program, const ArgumentMemory& memory) {
+  return Writer(program, memory).write();
 }
 
 }  // namespace anneal::wgsl

@@ -1,5 +1,5 @@
 // A Program as a WGSL compute shader: a cell is a group of threads, and lanes are threads. The text
-// is a function of the program alone; names come from counters.
+// is a function of the program and of which arguments share memory; names come from counters.
 #pragma once
 
 #include <string>
@@ -9,13 +9,6 @@
 #include "kernel/program/program.h"
 
 namespace anneal::wgsl {
-
-struct ShaderOptions {
-  ArgumentMemory memory = {};
-  // The adapter's units multiply matrices; otherwise that is spelled out, f16 in fast memory takes
-  // a word then.
-  bool matrices = false;
-};
 
 // Buffers are bindings of group 0 by number; those that are the same as another, or are never
 // touched, have none. Behind them comes the uniform: (cells, 0, 0, 0) and then the sizes as 64-bit
@@ -31,6 +24,6 @@ struct Shader {
 inline constexpr int64_t kGroupsInRow = 32768;
 
 // Of what gpu_program() made (kernel/gpu/passes.h).
-Shader write_shader(const Program& program, const ShaderOptions& options = {});
+Shader write_shader(const Program& program, const ArgumentMemory& memory = {});
 
 }  // namespace anneal::wgsl

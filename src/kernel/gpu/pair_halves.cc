@@ -22,7 +22,7 @@ bool is_pair(const Copier& copier, size_t at) {
 }  // namespace
 
 void pair_halves(Program& program) {
-  if (!has_matrices(program)) return;
+  if (!program.matrix_unit || program.emulates_matrices) return;
   Copier copier(program);
   for (size_t i = 0; i < copier.size(); ++i) {
     if (!is_pair(copier, i)) {

@@ -6,8 +6,8 @@
 
 namespace anneal {
 
-// In programs with matrices, which are as exact as the device is anyway: elsewhere f16 is rounded
-// as the program says, whatever the instruction does.
+// In programs for a matrix unit, which are as exact as the device is anyway: elsewhere f16 is
+// rounded as the program says, whatever the instruction does.
 void pair_halves(Program& program);
 
 }  // namespace anneal

@@ -64,8 +64,14 @@ const PassTable<Program, GpuPassOptions>& gpu_passes() {
            nullptr,
            {},
            kRequired},
-          {"pair-halves", apply<pair_halves>,
-           [](const Program&, const GpuPassOptions& options) { return options.matrix_units; }},
+          {"emulate-matrices",
+           [](Program& program, const GpuPassOptions&) { program.emulates_matrices = true; },
+           [](const Program& program, const GpuPassOptions& options) {
+             return program.matrix_unit && !options.matrix_units;
+           },
+           {},
+           kRequired},
+          {"pair-halves", apply<pair_halves>},
           {"unsigned-division", apply<mark_unsigned_divisions>},
       },
       to_text,

@@ -16,7 +16,7 @@ struct GpuPassOptions {
   int64_t most_elements = 0;  // of any buffer
   ArgumentMemory memory = {};
   int subgroup = 0;           // threads of every subgroup, which exchange values; 0: none do
-  bool matrix_units = false;  // matrices are multiplied by a unit, which rounds as it does
+  bool matrix_units = false;  // the device has the unit that the program's matrices are for
   std::vector<std::string> disabled = {};
 };
 const PassTable<Program, GpuPassOptions>& gpu_passes();

@@ -17,11 +17,6 @@ int64_t bytes_of(DType dtype, int64_t least) {
 
 }  // namespace
 
-bool has_matrices(const Program& program) {
-  return std::ranges::any_of(program.code,
-                             [](const Instruction& each) { return makes_matrix(each.code); });
-}
-
 void place_locals(Program& program) {
   int64_t bytes = program.threads * int64_t{16};  // for what is combined
   for (const LocalBuffer& local : program.locals)
@@ -36,9 +31,9 @@ void place_locals(Program& program) {
   }
 }
 
-LocalBytes gpu_local_bytes(const Program& program, bool units) {
+LocalBytes gpu_local_bytes(const Program& program) {
   LocalBytes bytes;
-  const bool halves = units && has_matrices(program);
+  const bool halves = program.matrix_unit && !program.emulates_matrices;
   for (const LocalBuffer& local : program.locals) {
     const int64_t each = bytes_of(local.dtype, halves && local.dtype == DType::F16 ? 2 : kWord);
     if (local.space == MemorySpace::Private)

@@ -12,13 +12,11 @@ namespace anneal {
 // memory, which is nearer. `program.threads` is known.
 void place_locals(Program& program);
 
-bool has_matrices(const Program& program);
-
 struct LocalBytes {
   int64_t of_group = 0, of_thread = 0;
 };
-// Elements take a word at least, but f16 that matrix units read takes two bytes where `units` says
-// that there are such. After lower_combines(), with what that takes.
-LocalBytes gpu_local_bytes(const Program& program, bool units);
+// Elements take a word at least, but f16 that matrix units read takes two bytes. Of what
+// gpu_program() made.
+LocalBytes gpu_local_bytes(const Program& program);
 
 }  // namespace anneal

@@ -34,10 +34,15 @@ std::string grid_text(std::span<const GridAxis> grid, const Analysis& analysis) 
   return text;
 }
 
-std::string store_text(const StorePlan& plan, const Analysis& analysis) {
-  std::string text = fmt::format("{}", plan.stores.size());
-  for (const AxisLoop& loop : plan.loops)
+std::string loops_text(size_t count, std::span<const AxisLoop> loops, const Analysis& analysis) {
+  std::string text = fmt::format("{}", count);
+  for (const AxisLoop& loop : loops)
     text += fmt::format(" {}*{}", axis_text(loop.axis, analysis), tile_text(loop.tile));
+  return text;
+}
+
+std::string store_text(const StorePlan& plan, const Analysis& analysis) {
+  std::string text = loops_text(plan.stores.size(), plan.loops, analysis);
   if (plan.block_axis != AxisSet::kMost) text += " blocks " + axis_text(plan.block_axis, analysis);
   return text;
 }
@@ -118,7 +123,12 @@ std::string kind_text(const WorkgroupProduct& plan, const Analysis& analysis) {
 }  // namespace
 
 std::string summary(const KernelPlan& plan, const Analysis& analysis) {
-  return std::visit([&](const auto& kind) { return kind_text(kind, analysis); }, plan.kind);
+  std::string text =
+      std::visit([&](const auto& kind) { return kind_text(kind, analysis); }, plan.kind);
+  if (std::holds_alternative<CellPlan>(plan.kind))
+    for (const ReductionPlan& part : plan.reductions)
+      text += fmt::format(" reduce[{}]", loops_text(part.reductions.size(), part.alone, analysis));
+  return text;
 }
 
 }  // namespace anneal

@@ -85,6 +85,7 @@ class Verifier {
     if (program_.index_bits != 32 && program_.index_bits != 64)
       problem_ = fmt::format("indices of {} bits", program_.index_bits);
     if (program_.matrix_unit) check_unit(*program_.matrix_unit);
+    if (program_.emulates_matrices && !program_.matrix_unit) problem_ = "no unit is emulated";
   }
 
   void check_unit(const MatrixUnit& unit) {

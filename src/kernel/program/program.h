@@ -123,6 +123,7 @@ struct Program {
   int threads = 0;
   int index_bits = 64;                         // 32: no index in it needs more
   std::optional<MatrixUnit> matrix_unit = {};  // of all its matrices
+  bool emulates_matrices = false;              // the device has no such unit: loops do the same
   std::vector<Instruction> code;
 
   DType buffer_dtype(uint64_t number) const {

@@ -64,6 +64,7 @@ std::string content(const Program& program) {
     for (int side : {unit->rows, unit->columns, unit->depth, unit->lanes})
       write_number(out, static_cast<uint64_t>(side));
     for (DType dtype : {unit->operands, unit->sums}) out += static_cast<char>(dtype);
+    if (program.emulates_matrices) out += 'e';
   }
   return out;
 }

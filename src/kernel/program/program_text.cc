@@ -37,8 +37,9 @@ class Writer {
     if (program_.threads != 0) write("threads {}", program_.threads);
     if (program_.index_bits != 64) write("index_bits {}", program_.index_bits);
     if (const std::optional<MatrixUnit>& unit = program_.matrix_unit)
-      write("matrix_unit {}x{}x{} {} {} lanes {}", unit->rows, unit->columns, unit->depth,
-            name(unit->operands), name(unit->sums), unit->lanes);
+      write("matrix_unit {}x{}x{} {} {} lanes {}{}", unit->rows, unit->columns, unit->depth,
+            name(unit->operands), name(unit->sums), unit->lanes,
+            program_.emulates_matrices ? " emulated" : "");
     depth_ = 1;
     for (size_t i = 0; i < program_.code.size(); ++i) write_instruction(i, program_.code[i]);
     return std::move(out_);
@@ -331,6 +332,7 @@ class Parser {
     expect("lanes");
     unit.lanes = static_cast<int>(number(kMost));
     program_.matrix_unit = unit;
+    program_.emulates_matrices = accept("emulated");
   }
 
   void add(const Instruction& instruction) {

@@ -192,8 +192,8 @@ WebGpuOptions WebGpuOptions::from_environment() {
   options.gpu.trust_shaders = true;  // they are ours, and read nothing that is not there
   if (const auto tiles = environment_word("ANNEAL_WEBGPU_TILES", {"gpu", "cpu"}))
     options.tiles = tiles == "gpu" ? Tiles::Gpu : Tiles::Cpu;
-  if (environment_word("ANNEAL_WEBGPU_MATRICES", {"spelled", "none"}) == "spelled")
-    options.matrices = Matrices::Spelled;
+  if (environment_word("ANNEAL_WEBGPU_MATRICES", {"emulated", "none"}) == "emulated")
+    options.matrices = Matrices::Emulated;
   return options;
 }
 
@@ -217,7 +217,7 @@ Target target_of(const webgpu::AdapterInfo& adapter, const WebGpuOptions& option
                             : tiles == WebGpuOptions::Tiles::Cpu;
   Target target = webgpu_target(software ? GpuKind::Software : GpuKind::Hardware, hardware);
   target.description = adapter.name;
-  if (options.matrices == WebGpuOptions::Matrices::Spelled) {
+  if (options.matrices == WebGpuOptions::Matrices::Emulated) {
     target.tuning.emulate_matrix_unit = true;
     target.tuning.least_matrix_work = 0;  // tests are small
   }

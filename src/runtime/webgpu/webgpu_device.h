@@ -18,11 +18,11 @@ struct WebGpuOptions {
   // Kernels as for a GPU, or for a CPU that pretends to be one; by default as the adapter is.
   enum class Tiles : uint8_t { ByAdapter, Gpu, Cpu } tiles = Tiles::ByAdapter;
   // The adapter's units for matrices where the wished precision allows them, or kernels as if there
-  // were some and always, with what these do spelled out.
-  enum class Matrices : uint8_t { ByAdapter, Spelled } matrices = Matrices::ByAdapter;
+  // were some and always, which programs emulate.
+  enum class Matrices : uint8_t { ByAdapter, Emulated } matrices = Matrices::ByAdapter;
 
   // ANNEAL_ADAPTER, ANNEAL_MATMUL_PRECISION=full or high, ANNEAL_MEMORY_BUDGET; for tests also
-  // ANNEAL_WEBGPU_LIMITS=minimum, ANNEAL_WEBGPU_TILES=gpu or cpu, ANNEAL_WEBGPU_MATRICES=spelled.
+  // ANNEAL_WEBGPU_LIMITS=minimum, ANNEAL_WEBGPU_TILES=gpu or cpu, ANNEAL_WEBGPU_MATRICES=emulated.
   static WebGpuOptions from_environment();
 };
 
