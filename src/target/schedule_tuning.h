@@ -21,8 +21,8 @@ struct ScheduleTuning {
   double fewest_threads = 4;             // that have terms, where it is worth it
   double waiting_threads = 4;            // for memory, for each that computes
   double most_pieces_of_threads = 1024;  // which one workgroup brings together
-  double few_terms = 1024;               // of a sum that takes no pieces: one workgroup is enough
-  double many_terms = 4096;              // that take longer than a second phase does
+  double few_terms = 1024;   // of a sum that takes no pieces: one workgroup, or core, is enough
+  double many_terms = 4096;  // that take longer than a second phase does
   // Where a rectangle of a product's results is a workgroup's: terms that it adds at least, and how
   // many have some where it is worth it; workgroups that leave the device idle, those that keep it
   // busy, and where pieces are long, as many that it matters little when some end last. On matrix

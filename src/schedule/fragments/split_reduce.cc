@@ -90,11 +90,20 @@ class Splitter {
     if (fragment_.phases.size() != 1 || !fragment_.tiles.empty()) return;
     const std::vector<NodeRef>& stores = fragment_.phases[0];
     for (NodeRef store : stores) {
-      if (store->op != Op::Store || !std::ranges::equal(store_axes(store), store_axes(stores[0])))
-        return;
+      if (store->op != Op::Store) return;
       if (store->arg.axis != static_cast<int64_t>(store_axes(store).size())) return;
     }
-    space_.assign(store_axes(stores[0]).begin(), store_axes(stores[0]).end());
+    const std::vector<NodeRef> all = outermost_reductions(stores);
+    reductions_ = all;
+    if (std::ranges::all_of(stores, [&](NodeRef store) {
+          return std::ranges::equal(store_axes(store), store_axes(stores[0]));
+        }))
+      space_.assign(store_axes(stores[0]).begin(), store_axes(stores[0]).end());
+    else if (fragment_.is_product)
+      return;
+    else
+      std::erase_if(reductions_, [&](NodeRef each) { return depends_on_axes(each, stores); });
+    if (reductions_.empty()) return;
     double results = 1;
     for (NodeRef axis : space_) results *= size_estimate(size_of(axis));
     const bool many = results > tuning_.few_results;
@@ -102,7 +111,7 @@ class Splitter {
     bool idle = parallel_ > 0 && results <= parallel_ * tuning_.idle_part && !fragment_.is_product;
     const double wanted = tuning_.waiting_threads * parallel_;
     bool long_sums = false;
-    for (NodeRef reduction : outermost_reductions(stores))
+    for (NodeRef reduction : reductions_)
       long_sums = long_sums || elements_of(reduction) >= tuning_.many_terms;
     if (parallel_ > 0 && results <= parallel_ && !fragment_.is_product) idle = idle || long_sums;
     // So are groups that have a rectangle of a product each.
@@ -113,9 +122,8 @@ class Splitter {
     if (many && !idle && !idle_groups &&
         (!fragment_.is_product || results > tuning_.few_results_of_product))
       return;
-    reductions_ = outermost_reductions(stores);
     // One that another one needs would have to wait for it.
-    for (NodeRef reduction : reductions_)
+    for (NodeRef reduction : all)
       for (NodeRef node : topological_order({&reduction, 1}))
         if (node != reduction && std::ranges::count(reductions_, node)) return;
     double work = 0;
@@ -138,6 +146,14 @@ class Splitter {
   }
 
  private:
+  // Whether the reduction is another one at each element of a store.
+  static bool depends_on_axes(NodeRef reduction, std::span<const NodeRef> stores) {
+    const std::vector<NodeRef> nodes = topological_order({&reduction, 1});
+    return std::ranges::any_of(stores, [&](NodeRef store) {
+      return std::ranges::any_of(store_axes(store),
+                                 [&](NodeRef axis) { return std::ranges::count(nodes, axis) > 0; });
+    });
+  }
   NodeRef size_of(NodeRef axis) {
     return std::ranges::find(fragment_.axes, axis, &Axis::variable)->size;
   }
@@ -219,12 +235,11 @@ class Splitter {
 
   void split_one(NodeRef reduction, double pieces, std::vector<NodeRef>& partials,
                  NodeMap<NodeRef>& totals) {
-    // One group adds so few in no time.
+    // One group, or one core, adds so few in no time.
     const bool nested = std::ranges::any_of(topological_order({&reduction, 1}), [&](NodeRef node) {
       return node != reduction && is_reduce_over(node->op);
     });
-    if (parallel_ > 0 && space_.empty() && !nested && elements_of(reduction) <= tuning_.few_terms)
-      return;
+    if (space_.empty() && !nested && elements_of(reduction) <= tuning_.few_terms) return;
     std::vector<NodeRef> axes(reduction->sources().begin() + 1, reduction->sources().end());
     double longest = 0;
     for (NodeRef axis : axes) longest = std::max(longest, size_estimate(size_of(axis)));
