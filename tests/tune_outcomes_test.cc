@@ -79,8 +79,7 @@ class MadeUpGpu : public Device {
 
   std::string_view name() const override { return "made-up"; }
   const Capabilities& capabilities() const override { return real_.capabilities(); }
-  std::unique_ptr<Executable> compile(const Schedule& schedule,
-                                      std::span<const NodeRef>) override {
+  std::unique_ptr<Executable> compile(const Schedule& schedule, std::span<const NodeRef>) override {
     const bool own = tuned_plan(&plans, schedule.kernels[0].phases[0][0].body).empty();
     return std::make_unique<MadeUpExecutable>(own ? kOwn : within_);
   }
@@ -156,11 +155,11 @@ TEST_CASE("tune outcomes: a search that ends early records nothing that is only 
                           node_of(exp(input("y", {16, 160})) * 3)};
   const Schedule schedule = schedule_for(simplify_program(roots), device.capabilities());
   size_t searched = 0;
-  const TuneReport report = tune(schedule, device,
-                                 {.seconds = 600, .progress = [&](const TuneProgress& progress) {
-                                    searched = progress.kernel;
-                                    return progress.kernel < 2;
-                                  }});
+  const TuneReport report =
+      tune(schedule, device, {.seconds = 600, .progress = [&](const TuneProgress& progress) {
+                                searched = progress.kernel;
+                                return progress.kernel < 2;
+                              }});
   CHECK(searched == 2);
   REQUIRE(report.kernels.size() == 2);
   CHECK(report.kernels[0].tried > 5);

@@ -49,8 +49,8 @@ class Deadline {
   Clock::time_point end_;
 };
 
-// What a search has found so far, and what was known before: recorded when it has done better within
-// the program, too, so that a search which ends early leaves nothing that has not.
+// What a search has found so far, and what was known before: recorded when it has done better
+// within the program, too, so that a search which ends early leaves nothing that has not.
 class FoundPlans : public TunedPlans {
  public:
   explicit FoundPlans(TunedPlans& known) : known_(known) {}
@@ -251,8 +251,7 @@ class Tuner {
       result.plan = chosen.summary;
     }
     if (admitted)
-      found_.keep(*task.body,
-                  {chosen.plan, result.planner_seconds, result.seconds, result.tried});
+      found_.keep(*task.body, {chosen.plan, result.planner_seconds, result.seconds, result.tried});
     else
       keep_own(task);
   }
@@ -322,8 +321,7 @@ class Tuner {
     before_ = times[0].all();
     after_ = before_;
     for (Task& task : tasks_)
-      if (task.result.outcome == TuneOutcome::Improved)
-        keep_if_faster(task, times[0], times[1]);
+      if (task.result.outcome == TuneOutcome::Improved) keep_if_faster(task, times[0], times[1]);
     // Of what stays, which is not measured again: kernels that are as before count as before.
     std::vector<bool> changed(schedule_.kernels.size(), false);
     for (const Task& task : tasks_)
