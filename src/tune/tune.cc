@@ -302,7 +302,7 @@ class Tuner {
       const TunedPlansScope scope(plans);
       return device_.compile(schedule_, variables);
     };
-    const std::unique_ptr<Executable> tuned = compiled(&found_), own = compiled(nullptr);
+    const std::unique_ptr<Executable> tuned = compiled(&found_), own = compiled(&records_);
     const ScheduleMemory memory(schedule_, device_);
     const RunArguments arguments{memory.places(), sizes};
     const std::vector<int> bounds = kernel_bounds(schedule_);
