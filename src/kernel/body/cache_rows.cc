@@ -9,13 +9,11 @@
 #include "ir/build.h"
 #include "ir/index.h"
 #include "kernel/plan/analysis.h"
+#include "kernel/plan/cost.h"
 #include "kernel/plan/regions.h"
 
 namespace anneal {
 namespace {
-
-// Fewer operations are done again rather than stored and loaded.
-constexpr int kExpensive = 8;
 
 class RowKeeper {
  public:
@@ -32,7 +30,7 @@ class RowKeeper {
     std::vector<Key> order;  // of first sight: users after what they use
     for (NodeRef node : topological_order(body_.stores)) {
       NodeRef axis = inner_axis(node);
-      if (!axis || !is_elementwise(node->op) || cost(node) < kExpensive) continue;
+      if (!axis || !is_elementwise(node->op) || cost(node) < kWorthKeeping) continue;
       if (!is_contiguous(node, axis)) continue;
       NodeRef anonymous = along(node, axis, any_axis(body_.axis_of(axis).size));
       std::vector<Seen>& seen = alike[anonymous->key];
@@ -108,7 +106,7 @@ class RowKeeper {
     int operations = 0;
     NodeMap<char> seen;
     std::vector<NodeRef> stack{root};
-    while (!stack.empty() && operations <= kExpensive) {
+    while (!stack.empty() && operations <= kWorthKeeping) {
       NodeRef node = stack.back();
       stack.pop_back();
       if (analysis_.free(node).without(row_set_).empty() || !seen.insert(node, 1).second) continue;

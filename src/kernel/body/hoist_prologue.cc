@@ -7,12 +7,11 @@
 #include "body/substitute.h"
 #include "ir/build.h"
 #include "kernel/plan/axis_form.h"
+#include "kernel/plan/cost.h"
 #include "symbolic/bounds.h"
 
 namespace anneal {
 namespace {
-
-constexpr size_t kCheap = 4;  // nodes that take no longer than loading their value
 
 class FactorStager {
  public:
@@ -58,7 +57,7 @@ class FactorStager {
       if (is_libm_function(node->op) || node->op == Op::Threefry) return true;
       steps += is_elementwise(node->op) && node->dtype != DType::Index ? 1 : 0;
     }
-    return steps > kCheap;
+    return steps > kCheapToRepeat;
   }
 
   NodeRef staged(NodeRef factor, NodeRef axis, std::vector<NodeRef>& stores) {

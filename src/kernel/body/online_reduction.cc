@@ -15,6 +15,7 @@
 #include "ir/index.h"
 #include "kernel/plan/analysis.h"
 #include "kernel/plan/axis_form.h"
+#include "kernel/plan/cost.h"
 #include "symbolic/bounds.h"
 #include "symbolic/index_map.h"
 #include "symbolic/simplify.h"
@@ -22,7 +23,6 @@
 namespace anneal {
 namespace {
 
-constexpr int64_t kSmallestBlock = 4;
 constexpr int kDeepest = 64;  // terms that are taken apart
 constexpr int kUndecided = -2;
 
@@ -284,7 +284,7 @@ class OnePass {
     const int64_t row_bytes = 2 * capabilities_.vector_bytes, longest = bounds(size_).max;
     const auto fitting = static_cast<uint64_t>(
         std::max<int64_t>(1, capabilities_.nearest_memory_bytes / 4 / row_bytes));
-    block_ = std::max(kSmallestBlock, static_cast<int64_t>(std::bit_floor(fitting)));
+    block_ = std::max(kSmallestOnlineBlock, static_cast<int64_t>(std::bit_floor(fitting)));
     if (longest < 2 * block_) return false;
     const int64_t whole = static_cast<int64_t>(body_.tiles.size()) * longest * row_bytes;
     if (passes_ > 1 && whole <= capabilities_.tile_memory_bytes) return false;

@@ -9,13 +9,11 @@
 #include "ir/node_map.h"
 #include "ir/semantics.h"
 #include "kernel/plan/axis_form.h"
+#include "kernel/plan/cost.h"
 #include "rewrite/local_rules.h"
 
 namespace anneal {
 namespace {
-
-// Each choice is code of its own.
-constexpr int64_t kLongestAxis = 8, kMostStores = 64;
 
 bool is_simple(const KernelBody& body) {
   if (!body.tiles.empty()) return false;
@@ -109,14 +107,14 @@ KernelBody unswitch_axes(const KernelBody& body) {
   FreeAxes free(body);
   KernelBody result = body;
   for (const Axis& axis : body.axes) {
-    if (!is_static(axis.size) || static_value(axis.size) > kLongestAxis) continue;
+    if (!is_static(axis.size) || static_value(axis.size) > kMostChoices) continue;
     const int64_t size = static_value(axis.size);
     const bool chooses = std::ranges::all_of(result.stores, [&](NodeRef store) {
       return std::ranges::count(store_axes(store), axis.variable) > 0 &&
              only_chooses(store, axis.variable, free) &&
              !is_unit_stride(store, axis.variable, free);
     });
-    if (!chooses || static_cast<int64_t>(result.stores.size()) * size > kMostStores) continue;
+    if (!chooses || static_cast<int64_t>(result.stores.size()) * size > kMostChosenStores) continue;
     std::vector<NodeRef> stores;
     for (NodeRef store : result.stores)
       for (int64_t value = 0; value < size; ++value)

@@ -3,15 +3,9 @@
 // memory waits for arithmetic then.
 #include "body/match_axes.h"
 #include "kernel/emit/emit.h"
+#include "kernel/plan/cost.h"
 
 namespace anneal {
-namespace {
-
-// Shorter rows are followed by the processor itself.
-constexpr int64_t kShortestRow = 1024;  // bytes
-
-}  // namespace
-
 std::vector<NodeRef> Emitter::reductions_of_row(NodeRef store) {
   NodeRef tile = store->source(0), own = store->sources().back();
   std::vector<NodeRef> found;
@@ -94,8 +88,8 @@ std::optional<int64_t> Emitter::next_row(NodeRef load) {
     const Binding& binding = bindings_[term.axis];
     if (!binding.bound || !is_constant(term.slope)) return std::nullopt;
     if (binding.tile.lanes > 1) {
-      along =
-          term.slope.constant == 1 && analysis_.expected_size(term.axis) * element >= kShortestRow;
+      along = term.slope.constant == 1 &&
+              analysis_.expected_size(term.axis) * element >= kShortestPrefetchedRow;
       continue;
     }
     if (innermost && binding.scope->depth < innermost->depth) continue;

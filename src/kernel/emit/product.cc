@@ -5,14 +5,14 @@
 
 #include "body/match_axes.h"
 #include "ir/index.h"
+#include "kernel/plan/cost.h"
 #include "kernel/plan/product_layout.h"
 #include "symbolic/bounds.h"
 
 namespace anneal {
 namespace {
 
-constexpr int64_t kLine = 64;                   // bytes of a cache
-constexpr int64_t kLongestRunOfProduct = 1024;  // terms that one block has at most
+constexpr int64_t kLongestRunOfProduct = 1024;  // terms of one block at most, for accuracy
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
@@ -231,7 +231,6 @@ class ProductEmitter {
   // Rows of a block lie on pages of their own, where the processor does not see them coming: how
   // far from what is packed lies what will be soon.
   int64_t steps_ahead(const StagedOperand& operand) {
-    constexpr int64_t kStepsAhead = 32;
     NodeRef load = operand.node;
     if (load->op != Op::Load || !is_always(load->source(2)) || plan_.summed.size() != 1) return 0;
     // Lanes are neighbours: what is transposed on the way has a place for each.
@@ -297,7 +296,7 @@ class ProductEmitter {
     for (NodeRef load : topological_order(plan_.sums)) {
       if (load->op != Op::Load || layouts_.contains(load) || !is_always(load->source(2))) continue;
       const auto bytes = static_cast<int64_t>(byte_size(load->dtype));
-      const int line = static_cast<int>(kLine / bytes);
+      const int line = static_cast<int>(kCacheLine / bytes);
       NodeRef elements = load->source(0)->dim(0);
       const AxisForm& form = analysis_.form(load->source(1));
       const bool far =

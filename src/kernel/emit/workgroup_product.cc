@@ -5,15 +5,13 @@
 
 #include "ir/node_map.h"
 #include "kernel/emit/emit_workgroup.h"
+#include "kernel/plan/cost.h"
 #include "symbolic/bounds.h"
 
 namespace anneal {
 namespace {
 
-constexpr int kThreadsAtOnce = 32, kThreadsAcross = 8;
-constexpr size_t kTogether = 4;  // elements that are stored at once
-constexpr int64_t kLongestRunOfThread = 8192, kTermsOfStage = 1024;
-constexpr int kLoadsAhead = 32;  // of what sums become; registers that operands had are free then
+constexpr int64_t kLongestRunOfThread = 8192, kTermsOfStage = 1024;  // for accuracy
 
 // How far copies are from a thread's first element.
 std::vector<int64_t> distances(const WorkgroupSide& side) {
@@ -365,7 +363,7 @@ void WorkgroupProductEmitter::write_block(ValueId begin, std::span<const ValueId
         for (const Element& element : elements)
           for (NodeRef load : loads) emitter_.remember(load, element.at, values[next++]);
         for (std::span<const Element> rest = elements; !rest.empty();) {
-          const std::span<const Element> some = rest.first(std::min(kTogether, rest.size()));
+          const std::span<const Element> some = rest.first(std::min(kStoredAtOnce, rest.size()));
           make_together(operands, some);
           for (size_t i : operands) write(i, task, some);
           rest = rest.subspan(some.size());

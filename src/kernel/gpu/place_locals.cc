@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernel/gpu/thread_accesses.h"
-#include "kernel/plan/workgroup_memory.h"
+#include "kernel/plan/cost.h"
 
 namespace anneal {
 namespace {

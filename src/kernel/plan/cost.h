@@ -1,5 +1,6 @@
-// What kernels are reckoned to take: every number that planners choose by, with its unit; the tiles
-// of workgroups are in target/workgroup_tiles.h. A step is a multiply-add of vectors.
+// What kernels are reckoned to take: every number that planners choose by, with its unit, and what
+// passes over bodies and emission choose by around them; the tiles of workgroups are in
+// target/workgroup_tiles.h. A step is a multiply-add of vectors.
 #pragma once
 
 #include <cstddef>
@@ -112,6 +113,38 @@ inline constexpr size_t kMostNodesOfTile = 8192;
 inline constexpr int64_t kTermsOfMatrices = 1536;
 // What the cell's memory may take, to what stays in the cache of a core.
 inline constexpr int64_t kMostMemory = 4;
+
+// ---- passes over bodies
+
+// Operations of a value: with fewer it is computed again rather than kept for a row, and with no
+// more than so few rather than loaded from before the loops.
+inline constexpr int kWorthKeeping = 8;
+inline constexpr size_t kCheapToRepeat = 4;
+// Choices that become code of their own, and stores of all of them.
+inline constexpr int64_t kMostChoices = 8, kMostChosenStores = 64;
+inline constexpr int64_t kSmallestOnlineBlock = 4;  // of an online reduction, in rows
+
+// ---- memory and caches, at emission
+
+inline constexpr int64_t kCacheLine = 64;  // bytes
+// Rows of so many bytes, or a multiple, meet in the same places of a cache.
+inline constexpr int64_t kCacheConflict = 1024;
+// Bytes of a row that is prefetched: shorter ones the processor follows by itself.
+inline constexpr int64_t kShortestPrefetchedRow = 1024;
+inline constexpr int64_t kStepsAhead = 32;  // steps of a sum that operands are prefetched ahead
+// Elements that a thread loads ahead of the stores they are for: registers that operands of a
+// product had are free then. And elements that it stores at once.
+inline constexpr int kLoadsAhead = 32;
+inline constexpr size_t kStoredAtOnce = 4;
+// Threads that read shared memory together, and how many of them are beside each other: a rectangle
+// meets fewer banks twice.
+inline constexpr int kThreadsAtOnce = 32, kThreadsAcross = 8;
+// Elements behind each row of a matrix in shared memory, so that columns lie in different banks.
+inline constexpr int64_t kMatrixPadding = 8;
+// Bytes of a workgroup's local buffers, up to which all stay in shared memory, which is nearer.
+inline constexpr int64_t kRoomOfGroup = 16 << 10;
+
+// ---- register tiles
 
 // The largest register tile; and of what a search tries, where fewer sums would wait for each
 // other.

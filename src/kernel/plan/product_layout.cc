@@ -2,21 +2,20 @@
 
 #include <algorithm>
 
+#include "kernel/plan/cost.h"
 #include "symbolic/bounds.h"
 
 namespace anneal {
 namespace {
 
-constexpr int64_t kLine = 64;       // bytes of a cache
-constexpr int64_t kManyTerms = 64;  // of a block that is worth an addition of its own
+constexpr int64_t kManyTerms = 64;  // of a block that is worth a sum of its own, for accuracy
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 // Rows whose distance is a power of two would meet in the same places of a cache.
 int64_t without_conflicts(int64_t row, DType dtype) {
-  constexpr int64_t kConflict = 1024;
   const auto bytes = static_cast<int64_t>(byte_size(dtype));
-  return row * bytes % kConflict == 0 ? row + kLine / bytes : row;
+  return row * bytes % kCacheConflict == 0 ? row + kCacheLine / bytes : row;
 }
 
 bool is_summed(const ProductPlan& plan, size_t axis) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernel/plan/cost.h"
 #include "kernel/plan/plan_check.h"
 
 namespace anneal {

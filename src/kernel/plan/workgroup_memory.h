@@ -9,9 +9,6 @@
 
 namespace anneal {
 
-// Of a group whose locals take no more, all stay in the memory it shares, which is nearer.
-inline constexpr int64_t kRoomOfGroup = 16 << 10;  // bytes
-
 struct WorkgroupMemory {
   int64_t of_group = 0, of_thread = 0;  // bytes
   friend bool operator==(const WorkgroupMemory&, const WorkgroupMemory&) = default;

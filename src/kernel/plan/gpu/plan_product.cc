@@ -11,8 +11,6 @@
 namespace anneal {
 namespace {
 
-constexpr int64_t kMatrixPadding = 8;
-
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int neighbours_of(int copies) { return copies % kElementsOfAccess == 0 ? kElementsOfAccess : 1; }
