@@ -6,6 +6,7 @@ A public header may include the standard library and <anneal/...> only.
 What the core is made of builds without an operating system, threads or LLVM: headers of these are
 for src/base/os and for the backends, whose own headers are for nobody else in src/.
 Nor does anything above code generation ask which kind of device it is.
+The README has a row for every folder of src/.
 Prints one line a violation, file:line: message, and exits with 1 when there is any.
 """
 import pathlib
@@ -121,6 +122,10 @@ def device_tests(root):
 
 def violations(root):
     yield from device_tests(root)
+    readme = (root / "README.md").read_text()
+    for room in LAYERS:
+        if f"`src/{room}/`" not in readme:
+            yield root / "README.md", 1, f"src/{room}/ is not among the folders"
 
     def files(folder):
         return sorted(p for p in (root / folder).rglob("*") if p.suffix in SUFFIXES)
